@@ -1,0 +1,140 @@
+//! Tests of the vocabulary.
+
+use std::cmp::Ordering;
+
+use crate::{
+    FieldPath, FieldSelector, LabelSelector, ObjectKey, ResourceVersion, Status, StatusCause,
+    StatusDetails,
+};
+
+#[test]
+fn keys_split_and_join() {
+    let key = ObjectKey::namespaced("a", "b");
+    assert_eq!((key.namespace(), key.name(), key.as_str()), (Some("a"), "b", "a/b"));
+    assert_eq!(ObjectKey::new(Some(""), "b"), ObjectKey::cluster("b"));
+    for bad in ["", "/", "a/", "/b", "a/b/c"] {
+        assert!(bad.parse::<ObjectKey>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn versions_compare_by_length_then_text() {
+    let version = ResourceVersion::new;
+    assert_eq!(version("9").compare(&version("10")), Ok(Ordering::Less));
+    let (a, b) = ("340282366920938463463374607431768211455", "18446744073709551615");
+    assert_eq!(version(a).compare(&version(b)), Ok(Ordering::Greater));
+    for bad in ["", "0", "007", "-1", "1a"] {
+        assert!(version(bad).compare(&version("1")).is_err(), "{bad}");
+        assert_eq!(version(bad).to_string(), bad);
+    }
+    assert_ne!(version("007"), version("7"));
+}
+
+#[test]
+fn field_paths_round_trip() {
+    for text in
+        ["spec.nodeName", "spec.containers[*].image", "metadata.labels['a.b/c']", "status[*]"]
+    {
+        assert_eq!(text.parse::<FieldPath>().map(|path| path.to_string()).as_deref(), Ok(text));
+    }
+    for bad in ["", ".a", "a.", "a..b", "a[1]", "a['b"] {
+        assert!(bad.parse::<FieldPath>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn label_selectors_match_as_upstream_documents() {
+    let labels = |key: &str| match key {
+        "app" => Some("web"),
+        "n" => Some("5"),
+        "empty" => Some(""),
+        _ => None,
+    };
+    for (text, expected) in [
+        ("", true),
+        ("app=web", true),
+        ("app==web,n=5", true),
+        ("app!=web", false),
+        ("other!=web", true),
+        ("app in (web, db)", true),
+        ("app notin (web)", false),
+        ("other notin (web)", true),
+        ("app", true),
+        ("!app", false),
+        ("!other", true),
+        ("n>4", true),
+        ("n<5", false),
+        ("app>4", false),
+        ("empty=", true),
+        ("in in (in)", false),
+    ] {
+        let selector: LabelSelector = text.parse().unwrap();
+        assert_eq!(selector.matches(labels), expected, "{text}");
+        assert_eq!(selector.to_string().parse::<LabelSelector>().as_ref(), Ok(&selector), "{text}");
+    }
+}
+
+/// The message is what kube-apiserver 1.37 answered to `labelSelector=a b`.
+#[test]
+fn label_selector_errors_are_the_servers() {
+    let error = "a b".parse::<LabelSelector>().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
+    );
+    for bad in ["a,", ",a", "a in b", "a in (b", "a=b c", "a>b", "-a", "a=-b", "!", "a in (b c)"] {
+        assert!(bad.parse::<LabelSelector>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn field_selectors_parse_escape_and_match() {
+    let selector: FieldSelector = r"a=1,b!=2,c==x\,y\=z\\".parse().unwrap();
+    assert_eq!(selector.to_string(), r"a=1,b!=2,c=x\,y\=z\\");
+    assert!(selector.matches(|field| match field {
+        "a" => Some("1"),
+        "c" => Some(r"x,y=z\"),
+        _ => None,
+    }));
+    let error = "abc".parse::<FieldSelector>().unwrap_err().to_string();
+    assert_eq!(error, "invalid selector: 'abc'; can't understand 'abc'");
+}
+
+/// client-go `isTooLargeResourceVersionError`: k/k#94315, #94316, #92537.
+#[test]
+fn too_large_resource_version_in_three_shapes() {
+    let with_cause = |cause| Status {
+        details: Some(StatusDetails { causes: vec![cause], ..StatusDetails::default() }),
+        ..Status::failure(504, "Timeout", "Timeout: wait")
+    };
+    let by_reason =
+        StatusCause { reason: "ResourceVersionTooLarge".into(), ..StatusCause::default() };
+    let by_message =
+        StatusCause { message: "Too large resource version".into(), ..StatusCause::default() };
+    assert!(with_cause(by_reason).is_too_large_resource_version());
+    assert!(with_cause(by_message).is_too_large_resource_version());
+    assert!(
+        Status::failure(504, "Timeout", "Too large resource version: 5, current: 3")
+            .is_too_large_resource_version()
+    );
+    assert!(!Status::failure(504, "Timeout", "other").is_too_large_resource_version());
+}
+
+#[cfg(feature = "k8s-openapi")]
+#[test]
+fn every_k8s_openapi_type_is_an_object_and_a_kind() {
+    use crate::{Kind, Object, Scope};
+    use k8s_openapi::api::apps::v1::ReplicaSet;
+    use k8s_openapi::api::core::v1::Node;
+    let mut set = ReplicaSet::default();
+    set.metadata.name = Some("a".into());
+    set.metadata.resource_version = Some("7".into());
+    assert_eq!((set.name(), set.resource_version()), ("a", ResourceVersion::new("7")));
+    let resource = ReplicaSet::resource();
+    assert_eq!(
+        (resource.to_string().as_str(), resource.scope),
+        ("replicasets.apps", Scope::Namespaced)
+    );
+    assert_eq!(resource.api_version(), "apps/v1");
+    assert_eq!(Node::resource().scope, Scope::Cluster);
+}
