@@ -14,6 +14,7 @@ mod field_path;
 mod meta;
 mod object;
 mod partial;
+mod weigh;
 
 mod event;
 mod request;
@@ -52,6 +53,7 @@ pub use self::response::{
 };
 pub use self::status::{Status, StatusCause, StatusDetails, reason};
 pub use self::version::{NotComparable, ResourceVersion};
+pub use self::weigh::{Weigh, Weight};
 pub use self::world::{SystemWorld, Tick, World};
 
 /// The time type of the whole stack: jiff's, as in k8s-openapi.

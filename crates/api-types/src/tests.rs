@@ -120,6 +120,21 @@ fn too_large_resource_version_in_three_shapes() {
     assert!(!Status::failure(504, "Timeout", "other").is_too_large_resource_version());
 }
 
+#[test]
+fn metadata_weighs_its_strings() {
+    use crate::{ObjectMeta, PartialObjectMetadata, Weigh};
+    let mut object = PartialObjectMetadata {
+        metadata: ObjectMeta { name: Some("a".repeat(100)), ..ObjectMeta::default() },
+        ..PartialObjectMetadata::default()
+    };
+    let plain = object.weight();
+    assert_eq!((plain.head, plain.body), (100, 0));
+    object.metadata.labels.insert("k".into(), "v".repeat(50));
+    object.metadata.annotations.insert("k".into(), "v".repeat(70));
+    let (head, body) = (object.weight().head - plain.head, object.weight().body);
+    assert!((51..150).contains(&head) && (71..150).contains(&body), "{head} {body}");
+}
+
 #[cfg(feature = "k8s-openapi")]
 #[test]
 fn every_k8s_openapi_type_is_an_object_and_a_kind() {

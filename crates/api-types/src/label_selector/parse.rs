@@ -230,7 +230,10 @@ pub(super) fn selector(text: &str) -> Result<Vec<Requirement>, String> {
             Token::Comma => match parser.peek().as_value() {
                 Token::Word(_) | Token::Not => {}
                 other => {
-                    return Err(format!("found '{}', expected: identifier after ','", other.text()));
+                    return Err(format!(
+                        "found '{}', expected: identifier after ','",
+                        other.text()
+                    ));
                 }
             },
             other => {
