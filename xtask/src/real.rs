@@ -1,0 +1,179 @@
+//! The real kube-apiserver and etcd: built once, started on loopback, always stopped.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::ChildStdin;
+use tokio::time::timeout;
+
+use crate::run::{self, Failure, Group, cargo, command};
+use crate::workspace::{Workspace, root};
+
+/// The first build compiles all of Kubernetes' API server.
+const BUILD: Duration = Duration::from_secs(40 * 60);
+/// From process start to a ready API server; the script itself gives up a little earlier.
+const START: Duration = Duration::from_secs(90);
+/// The end-to-end suite, its compilation included.
+const SUITE: Duration = Duration::from_secs(30 * 60);
+/// Names a folder with `kube-apiserver` and `etcd`, built earlier by the same script.
+const PREBUILT: &str = "KUBESTRATA_REAL_BIN";
+/// Names the kubeconfig for the suite.
+const KUBECONFIG: &str = "KUBESTRATA_REAL_KUBECONFIG";
+
+/// Programs that are needed and are not there.
+pub(crate) fn missing_programs() -> Vec<&'static str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    ["bash", "go", "openssl", "curl"].into_iter().filter(|name| !found(name)).collect()
+}
+
+/// Runs the end-to-end suite against the real servers.
+pub(crate) async fn test(rest: &[String]) -> Result<(), Failure> {
+    let server = Server::start(&[]).await?;
+    let mut command = cargo(&["test", "--package", "it", "--all-features"]);
+    command.arg("--").args(rest).env(KUBECONFIG, server.kubeconfig());
+    let result = run::bounded(command, SUITE).await;
+    if result.is_err() {
+        server.print_log();
+    }
+    server.stop().await;
+    result
+}
+
+/// Holds the servers up until Ctrl-C.
+pub(crate) async fn hold() -> Result<(), Failure> {
+    let server = Server::start(&[]).await?;
+    println!("{}", server.kubeconfig().display());
+    eprintln!("kube-apiserver is up; Ctrl-C stops it");
+    let stopped = run::stoppable(std::future::pending::<()>()).await;
+    server.stop().await;
+    stopped.or(Ok(()))
+}
+
+/// A running kube-apiserver with its etcd.
+///
+/// The script that started them stops them when its standard input closes, so they end even if we are killed.
+pub(crate) struct Server {
+    script: Group,
+    input: ChildStdin,
+    state: PathBuf,
+}
+
+impl Server {
+    /// Builds the servers if need be, and starts them on free ports of loopback, with a state folder of their own.
+    pub(crate) async fn start(flags: &[&str]) -> Result<Self, Failure> {
+        let missing = missing_programs();
+        if !missing.is_empty() {
+            return Err(Failure::new(format!(
+                "the real kube-apiserver needs programs that are not in the path: {}",
+                missing.join(", ")
+            )));
+        }
+        let target = Workspace::load()?.target().join("real");
+        let bin = match std::env::var_os(PREBUILT) {
+            Some(bin) => PathBuf::from(bin),
+            None => build(&target).await?,
+        };
+        let state = target.join(format!("state-{}", std::process::id()));
+        let mut command = command("bash");
+        command.arg(script()).arg("run").arg(&bin).arg(&state).arg(free_ports()?.to_string());
+        command.arg("--").args(flags);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = Group::spawn(command)?;
+        let input = script.child.stdin.take().expect("the input is piped");
+        let output = script.child.stdout.take().expect("the output is piped");
+        let server = Self { script, input, state };
+        let mut line = String::new();
+        let mut output = BufReader::new(output);
+        match run::stoppable(timeout(START, output.read_line(&mut line))).await {
+            Ok(Ok(Ok(length))) if length > 0 => Ok(server),
+            Ok(Ok(_)) => {
+                server.print_log();
+                server.stop().await;
+                Err(Failure::new("kube-apiserver did not start"))
+            }
+            Ok(Err(_)) => {
+                server.print_log();
+                server.stop().await;
+                Err(Failure::new(format!("kube-apiserver was not ready after {START:?}")))
+            }
+            Err(stopped) => {
+                server.stop().await;
+                Err(stopped)
+            }
+        }
+    }
+
+    /// The kubeconfig of the running server.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.state.join("kubeconfig")
+    }
+
+    /// Stops both servers and removes their state.
+    pub(crate) async fn stop(self) {
+        let Self { mut script, input, state } = self;
+        drop(input);
+        // The script waits for both servers to end.
+        if timeout(Duration::from_secs(30), script.child.wait()).await.is_err() {
+            script.stop().await;
+        }
+        let _ = std::fs::remove_dir_all(state);
+    }
+
+    /// The last lines of the servers' logs, for a failure that they may explain.
+    fn print_log(&self) {
+        const LINES: usize = 20;
+        for name in ["apiserver.log", "etcd.log"] {
+            if let Ok(text) = std::fs::read_to_string(self.state.join(name)) {
+                let lines: Vec<&str> = text.lines().collect();
+                eprintln!("--- the end of {name}");
+                for line in &lines[lines.len().saturating_sub(LINES)..] {
+                    eprintln!("{line}");
+                }
+            }
+        }
+    }
+}
+
+fn script() -> PathBuf {
+    root().join("tests/real/real")
+}
+
+/// Builds both servers into the target folder, unless that was done from the same sources.
+async fn build(target: &Path) -> Result<PathBuf, Failure> {
+    let bin = target.join("bin");
+    let stamp = target.join("built-from");
+    let mut sources = String::new();
+    for file in ["apiserver/go.sum", "apiserver/main.go", "etcd/go.sum", "etcd/main.go"] {
+        sources.push_str(&std::fs::read_to_string(root().join("tests/real").join(file))?);
+    }
+    let built = ["kube-apiserver", "etcd"].iter().all(|name| bin.join(name).is_file());
+    if built && std::fs::read_to_string(&stamp).is_ok_and(|text| text == sources) {
+        return Ok(bin);
+    }
+    eprintln!("building kube-apiserver and etcd (some minutes the first time)");
+    let mut command = command("bash");
+    command.arg(script()).arg("build").arg(&bin);
+    run::bounded(command, BUILD).await?;
+    std::fs::write(stamp, sources)?;
+    Ok(bin)
+}
+
+/// The first of three neighbouring ports that were free a moment ago.
+fn free_ports() -> Result<u16, Failure> {
+    use std::net::TcpListener;
+    for _ in 0..100 {
+        let first = TcpListener::bind(("127.0.0.1", 0))?;
+        let port = first.local_addr()?.port();
+        let free = |offset| {
+            port.checked_add(offset)
+                .is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        };
+        if free(1) && free(2) {
+            return Ok(port);
+        }
+    }
+    Err(Failure::new("no three neighbouring free ports on loopback"))
+}
