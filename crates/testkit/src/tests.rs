@@ -1,0 +1,72 @@
+//! Tests of the test doubles.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use futures_util::StreamExt as _;
+use kubestrata_api_types::{ListOptions, ListWatch as _, World as _};
+
+use crate::{FakeWorld, Scripted, Thing, show_event, things};
+
+#[test]
+fn things_print_as_they_parse() {
+    for text in ["a@5", "ns/a@5", "a@5#other", "ns/a@5{app=web,tier=back,.spec.nodeName=n1}"] {
+        assert_eq!(text.parse::<Thing>().unwrap().to_string(), text);
+    }
+    for bad in ["", "a/b/c@5", "a@5{x}", "a@5{x=1"] {
+        assert!(bad.parse::<Thing>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn scripts_say_what_is_wrong() {
+    let problem = |script| Scripted::parse(script).unwrap_err().to_string();
+    expect![[r#""+" is no event"#]].assert_eq(&problem("watch: +"));
+    expect![[r#""lisst: a" is no answer"#]].assert_eq(&problem("lisst: a"));
+    expect![[r#""5" is no duration"#]].assert_eq(&problem("wait=5 hang"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_come_in_order_and_requests_are_recorded() {
+    let server = Scripted::parse(
+        "list@5: a more | wait=2s watch: +c@6 ?d@7 wait=300s bookmark@9 gone | refused",
+    )
+    .unwrap();
+    let parts: Vec<_> =
+        server.list(&things(), ListOptions::default()).await.unwrap().collect().await;
+    assert_eq!(parts.len(), 2);
+    let mut watch = server.watch(&things(), Default::default()).await.unwrap();
+    let mut log = String::new();
+    while let Some(event) = watch.next().await {
+        log.push_str(&event.map_or_else(|error| error.to_string(), |event| show_event(&event)));
+        log.push('\n');
+    }
+    assert_eq!(server.open_streams(), 0);
+    expect![[r#"
+        +c@6
+        ?d@7
+        bookmark@9
+        too old resource version (Gone, HTTP 410)
+    "#]]
+    .assert_eq(&log);
+    let error = server.list(&things(), ListOptions::default()).await.err().unwrap();
+    assert_eq!(error.to_string(), "connection refused");
+    let late = server.list(&things(), ListOptions::default());
+    assert!(tokio::time::timeout(Duration::from_secs(9), late).await.is_err());
+    expect![[r#"
+        +0.000s list rv=""
+        +0.000s watch rv=""
+        +302.000s list rv=""
+        +302.000s list rv="" (the script has ended)
+    "#]]
+    .assert_eq(&server.timeline());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_gives_the_same_world() {
+    let (a, b) = (FakeWorld::new(7), FakeWorld::new(7));
+    assert_eq!((a.random(), a.uid()), (b.random(), b.uid()));
+    assert_ne!(a.random(), FakeWorld::new(8).random());
+    tokio::time::advance(Duration::from_secs(90)).await;
+    assert_eq!(a.wall().to_string(), "2030-01-01T00:01:30Z");
+}
