@@ -1,0 +1,14 @@
+//! What a queue may ask of the consumer's store.
+
+use kubestrata_api_types::ObjectKey;
+
+/// The objects that the consumer has, for queues that compare a new state with it (client-go `KnownObjects`).
+///
+/// Called while the queue is locked: implementations answer from memory and must not call the queue.
+pub trait KnownObjects<T>: Send + Sync + 'static {
+    /// Calls `f` with each key.
+    fn for_each_key(&self, f: &mut dyn FnMut(&ObjectKey));
+
+    /// The object of a key, if it is there.
+    fn get(&self, key: &ObjectKey) -> Option<T>;
+}
