@@ -36,6 +36,9 @@ mod tests;
 pub use self::event::{Bookmark, Event, Snapshot, Undecodable, Unreadable, Update};
 pub use self::field_path::{FieldPath, FieldPathError, Segment};
 pub use self::field_selector::{FieldSelector, FieldSelectorError, FieldTerm};
+#[cfg(feature = "k8s-openapi")]
+#[doc(hidden)]
+pub use self::k8s::TopLevelScope;
 pub use self::key::{ObjectKey, ObjectKeyError};
 pub use self::label_selector::{LabelSelector, LabelSelectorError, Operator, Requirement};
 pub use self::list_watch::{BoxError, BoxFuture, ListWatch, cause_ref};
