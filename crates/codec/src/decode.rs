@@ -1,0 +1,94 @@
+//! From an object's bytes to Rust values.
+
+use kubestrata_api_types::{Format, Object as _, ObjectMeta, Undecodable};
+use serde::de::DeserializeOwned;
+
+use crate::Encoded;
+
+/// Whether the bytes held fields that the type or the schema does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Partial(pub(crate) bool);
+
+/// Decodes the whole object.
+pub(crate) fn object<K: DeserializeOwned>(object: &Encoded) -> Result<(K, Partial), Undecodable> {
+    match object.format() {
+        Format::Json => json(object, object.bytes(), 0).map(|value| (value, Partial(false))),
+        Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
+    }
+}
+
+/// Decodes the metadata alone.
+pub(crate) fn metadata(object: &Encoded) -> Result<ObjectMeta, Undecodable> {
+    let (bytes, offset) = object.metadata_bytes();
+    if bytes.is_empty() {
+        return Ok(ObjectMeta::default());
+    }
+    match object.format() {
+        Format::Json => json(object, bytes, offset),
+        Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
+    }
+}
+
+/// Decodes JSON text that starts at `offset` of the object's bytes.
+fn json<K: DeserializeOwned>(
+    object: &Encoded,
+    text: &[u8],
+    offset: usize,
+) -> Result<K, Undecodable> {
+    serde_json::from_slice(text).map_err(|error| {
+        let offset = offset + offset_of(text, &error);
+        undecodable(object, offset, problem_of(&error))
+    })
+}
+
+fn undecodable(object: &Encoded, offset: usize, problem: String) -> Undecodable {
+    Undecodable { key: object.key(), path: String::new(), offset, problem }
+}
+
+/// The offset of an error, which serde_json gives as line and column.
+fn offset_of(text: &[u8], error: &serde_json::Error) -> usize {
+    let line = error.line().saturating_sub(1);
+    let start = memchr::memchr_iter(b'\n', text).nth(line.wrapping_sub(1)).map_or(0, |at| at + 1);
+    (start + error.column()).min(text.len())
+}
+
+/// What is wrong, without the value that is: serde's messages quote it.
+pub(crate) fn problem_of(error: &serde_json::Error) -> String {
+    if !error.is_data() {
+        return if error.is_eof() { "the text ends early" } else { "malformed JSON" }.to_owned();
+    }
+    let message = error.to_string();
+    let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+    without_contents(message)
+}
+
+/// A message of serde without the contents that it quotes.
+///
+/// Only the standard messages are known well enough; of any other, which a type's own `Deserialize` has made, nothing
+/// is kept.
+pub(crate) fn without_contents(message: &str) -> String {
+    if message.starts_with("missing field `") || message.starts_with("duplicate field `") {
+        return message.to_owned();
+    }
+    for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
+        if let Some(rest) = message.strip_prefix(prefix) {
+            let expected = rest.rfind(", expected ").map_or("", |at| &rest[at..]);
+            let kind = rest.split(['"', '`', ',']).next().unwrap_or_default().trim_end();
+            return format!("{prefix}{kind}{expected}");
+        }
+    }
+    for known in ["unknown field", "unknown variant"] {
+        if message.starts_with(known) {
+            return known.to_owned();
+        }
+    }
+    "the value does not fit the type".to_owned()
+}
+
+/// Decodes the whole object into a JSON value.
+pub(crate) fn value(object: &Encoded) -> Result<serde_json::Value, Undecodable> {
+    match object.format() {
+        Format::Json => json(object, object.bytes(), 0),
+        Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
+    }
+}

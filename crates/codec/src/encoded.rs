@@ -1,0 +1,220 @@
+//! The item that flows through all layers: an object's own bytes and its head.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kubestrata_api_types::{
+    FieldPath, Format, Object, ObjectKey, OwnerRef, PartialObjectMetadata, ResourceType,
+    ResourceVersion, Timestamp, Undecodable, Unreadable, View, ViewError,
+};
+use serde::de::DeserializeOwned;
+
+use crate::head::{Head, HeadBuilder, OBJECT_BYTES_MAX};
+use crate::limits::Limits;
+use crate::{decode, head, prune, view};
+
+/// An object as its wire bytes and a small parsed head. A clone is a reference count.
+///
+/// The bytes are JSON text, or the protobuf message without the `k8s\0` envelope. They are one allocation of exact size;
+/// the head points into them. Nothing but the head is decoded, or even checked, before [`Encoded::decode`].
+///
+/// Items of lists of built-in kinds carry no `kind` and `apiVersion`; [`Encoded::resource`] knows them.
+#[derive(Clone)]
+pub struct Encoded(Arc<Inner>);
+
+struct Inner {
+    head: Head,
+    resource: Arc<ResourceType>,
+    format: Format,
+    bytes: Box<[u8]>,
+}
+
+/// What an object says that it is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SelfType {
+    pub(crate) api_version: Option<String>,
+    pub(crate) kind: Option<String>,
+}
+
+impl Encoded {
+    /// Reads an object of a known type, cutting out the fields `prune` first.
+    ///
+    /// `bytes` are JSON text, or a protobuf message without envelope. They are copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if the metadata is malformed, nesting is deeper than [`Limits::depth`]'s default, or the object is
+    /// of 2 GiB or more. It names the object as far as that could be read. An object without a name is no error here:
+    /// reviews have none.
+    pub fn read(
+        resource: &Arc<ResourceType>,
+        format: Format,
+        bytes: &[u8],
+        prune: &[FieldPath],
+    ) -> Result<Self, Unreadable> {
+        let depth = Limits::DEFAULT.depth;
+        Self::read_typed(resource, format, bytes, prune, depth).map(|(encoded, _)| encoded)
+    }
+
+    /// The same, and what the object says of its type. In protobuf the message says nothing: its envelope does.
+    pub(crate) fn read_typed(
+        resource: &Arc<ResourceType>,
+        format: Format,
+        bytes: &[u8],
+        prune: &[FieldPath],
+        depth_max: usize,
+    ) -> Result<(Self, SelfType), Unreadable> {
+        let mut builder = HeadBuilder::default();
+        if bytes.len() > OBJECT_BYTES_MAX {
+            return Err(builder.unreadable("larger than 2 GiB"));
+        }
+        let bytes: Box<[u8]> = if prune.is_empty() {
+            bytes.into()
+        } else {
+            match prune::prune(resource, format, bytes, prune, depth_max) {
+                Ok(bytes) => bytes.into(),
+                Err(error) => {
+                    // The head may still say which object this is.
+                    let _ = head::scan(format, bytes, depth_max, &mut builder);
+                    return Err(builder.unreadable(error.to_string()));
+                }
+            }
+        };
+        if let Err(error) = head::scan(format, &bytes, depth_max, &mut builder) {
+            return Err(builder.unreadable(error.to_string()));
+        }
+        let own = SelfType { api_version: builder.api_version.take(), kind: builder.kind.take() };
+        let head = builder.build(&bytes);
+        Ok((Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, bytes })), own))
+    }
+
+    /// The object's type.
+    pub fn resource(&self) -> &Arc<ResourceType> {
+        &self.0.resource
+    }
+
+    /// The format of [`Encoded::bytes`].
+    pub fn format(&self) -> Format {
+        self.0.format
+    }
+
+    /// JSON text, or the protobuf message without its envelope.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// The object's key, borrowed.
+    pub fn object_key(&self) -> &ObjectKey {
+        &self.0.head.key
+    }
+
+    /// Bytes on the heap, for accounting. The resource type is shared and not counted.
+    pub fn size(&self) -> usize {
+        size_of::<Inner>() + 2 * size_of::<usize>() + self.0.bytes.len() + self.0.head.size()
+    }
+
+    /// Decodes the whole object.
+    ///
+    /// # Errors
+    ///
+    /// [`Undecodable`] if the bytes are malformed or do not fit `K`; it names object and place, not contents.
+    pub fn decode<K: DeserializeOwned>(&self) -> Result<K, Undecodable> {
+        decode::object(self).map(|(object, _)| object)
+    }
+
+    /// Decodes the metadata alone, whatever the rest is. `apiVersion` and `kind` are the object's own.
+    ///
+    /// # Errors
+    ///
+    /// [`Undecodable`] if the metadata is malformed.
+    pub fn metadata(&self) -> Result<PartialObjectMetadata, Undecodable> {
+        let metadata = decode::metadata(self)?;
+        Ok(PartialObjectMetadata {
+            api_version: Some(self.0.resource.api_version().into_owned()),
+            kind: Some(self.0.resource.kind.to_string()),
+            metadata,
+        })
+    }
+
+    /// The metadata's own bytes, empty if there is none, and their offset.
+    pub(crate) fn metadata_bytes(&self) -> (&[u8], usize) {
+        let span = &self.0.head.metadata;
+        (&self.0.bytes[span.start as usize..span.end as usize], span.start as usize)
+    }
+}
+
+impl Object for Encoded {
+    fn name(&self) -> &str {
+        self.0.head.key.name()
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.0.head.key.namespace()
+    }
+
+    fn uid(&self) -> Option<&str> {
+        self.0.head.uid(&self.0.bytes)
+    }
+
+    fn resource_version(&self) -> ResourceVersion {
+        self.0.head.resource_version.clone()
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self.0.head.generation
+    }
+
+    fn deletion_timestamp(&self) -> Option<Timestamp> {
+        self.0.head.deletion_timestamp
+    }
+
+    fn label(&self, key: &str) -> Option<&str> {
+        self.0.head.label(&self.0.bytes, key)
+    }
+
+    fn for_each_label(&self, f: &mut dyn FnMut(&str, &str)) {
+        self.0.head.for_each_label(&self.0.bytes, f);
+    }
+
+    fn for_each_owner(&self, f: &mut dyn FnMut(OwnerRef<'_>)) {
+        self.0.head.for_each_owner(&self.0.bytes, f);
+    }
+
+    fn key(&self) -> ObjectKey {
+        self.0.head.key.clone()
+    }
+}
+
+/// Reads the path from the bytes.
+impl View for Encoded {
+    fn field(&self, path: &FieldPath, out: &mut dyn FnMut(&str)) -> Result<(), ViewError> {
+        view::field(self, path, out)
+    }
+}
+
+/// Equal if type, format and bytes are.
+impl PartialEq for Encoded {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.0.format == other.0.format
+                && self.0.bytes == other.0.bytes
+                && self.0.resource == other.0.resource)
+    }
+}
+
+impl Eq for Encoded {}
+
+/// Shows identity and size, never the contents.
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}@{} ({:?}, {} bytes)",
+            self.0.resource,
+            self.0.head.key,
+            self.0.head.resource_version,
+            self.0.format,
+            self.0.bytes.len()
+        )
+    }
+}

@@ -1,0 +1,150 @@
+//! The head scan of JSON.
+
+use super::{HeadBuilder, Text, offset};
+use crate::json::{Cursor, ScanError, Str};
+use kubestrata_api_types::{ResourceVersion, Timestamp};
+
+/// Scans an object's text. On an error `builder` holds what was found before it.
+pub(crate) fn scan(
+    bytes: &[u8],
+    depth_max: usize,
+    builder: &mut HeadBuilder,
+) -> Result<(), ScanError> {
+    let mut cursor = Cursor::new(bytes, 0, depth_max);
+    cursor.expect(b'{', "an object must be a JSON object")?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        match &*cursor.text(key)? {
+            "metadata" if !cursor.null() => {
+                let start = cursor.at();
+                metadata(&mut cursor, builder)?;
+                builder.metadata = offset(start)..offset(cursor.at());
+            }
+            "metadata" => {}
+            "kind" => builder.kind = optional_string(&mut cursor)?,
+            "apiVersion" => builder.api_version = optional_string(&mut cursor)?,
+            _ => cursor.skip()?,
+        }
+    }
+    cursor.end()
+}
+
+fn metadata(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
+    cursor.expect(b'{', "metadata is no object")?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let key = cursor.text(key)?;
+        match &*key {
+            "name" => builder.name = optional_string(cursor)?.unwrap_or_default(),
+            "namespace" => builder.namespace = optional_string(cursor)?.unwrap_or_default(),
+            "uid" => builder.uid = optional_text(cursor, builder)?,
+            "resourceVersion" => {
+                builder.resource_version = match optional_str(cursor)? {
+                    Some(version) => ResourceVersion::new(&cursor.text(version)?),
+                    None => ResourceVersion::UNSET,
+                };
+            }
+            "generation" => builder.generation = optional_integer(cursor)?,
+            "deletionTimestamp" => builder.deletion_timestamp = optional_time(cursor)?,
+            "labels" => labels(cursor, builder)?,
+            "ownerReferences" => owners(cursor, builder)?,
+            _ => cursor.skip()?,
+        }
+    }
+    Ok(())
+}
+
+fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
+    builder.labels.clear();
+    if cursor.null() {
+        return Ok(());
+    }
+    cursor.expect(b'{', "labels are no object")?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let key = text(cursor, builder, key)?;
+        let value = optional_text(cursor, builder)?.unwrap_or_else(HeadBuilder::empty);
+        builder.labels.push((key, value));
+    }
+    Ok(())
+}
+
+fn owners(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
+    builder.owners.clear();
+    if cursor.null() {
+        return Ok(());
+    }
+    cursor.expect(b'[', "ownerReferences are no list")?;
+    let mut first = true;
+    while cursor.element(&mut first)? {
+        cursor.expect(b'{', "an owner reference is no object")?;
+        let mut owner = [HeadBuilder::empty(); super::OWNER_TEXTS];
+        let mut first_member = true;
+        while let Some(key) = cursor.key(&mut first_member)? {
+            let index = match &*cursor.text(key)? {
+                "apiVersion" => 0,
+                "kind" => 1,
+                "name" => 2,
+                "uid" => 3,
+                "controller" => {
+                    let value = cursor.value()?;
+                    owner[4] = HeadBuilder::flag(cursor.raw(value) == b"true");
+                    continue;
+                }
+                _ => {
+                    cursor.value()?;
+                    continue;
+                }
+            };
+            owner[index] = optional_text(cursor, builder)?.unwrap_or_else(HeadBuilder::empty);
+        }
+        builder.owners.push(owner);
+    }
+    Ok(())
+}
+
+fn optional_str(cursor: &mut Cursor<'_>) -> Result<Option<Str>, ScanError> {
+    if cursor.null() { Ok(None) } else { cursor.string().map(Some) }
+}
+
+fn optional_string(cursor: &mut Cursor<'_>) -> Result<Option<String>, ScanError> {
+    match optional_str(cursor)? {
+        Some(string) => Ok(Some(cursor.text(string)?.into_owned())),
+        None => Ok(None),
+    }
+}
+
+fn optional_text(
+    cursor: &mut Cursor<'_>,
+    builder: &mut HeadBuilder,
+) -> Result<Option<Text>, ScanError> {
+    match optional_str(cursor)? {
+        Some(string) => text(cursor, builder, string).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn text(cursor: &Cursor<'_>, builder: &mut HeadBuilder, string: Str) -> Result<Text, ScanError> {
+    let text = cursor.text(string)?;
+    Ok(if string.escaped {
+        builder.in_extra(&text)
+    } else {
+        HeadBuilder::in_bytes(string.start, string.end)
+    })
+}
+
+fn optional_integer(cursor: &mut Cursor<'_>) -> Result<Option<i64>, ScanError> {
+    if cursor.null() {
+        return Ok(None);
+    }
+    let error = cursor.error("not an integer");
+    let value = cursor.value()?;
+    let text = std::str::from_utf8(cursor.raw(value)).map_err(|_| error)?;
+    text.parse().map(Some).map_err(|_| error)
+}
+
+fn optional_time(cursor: &mut Cursor<'_>) -> Result<Option<Timestamp>, ScanError> {
+    let Some(string) = optional_str(cursor)? else { return Ok(None) };
+    let error = ScanError { offset: string.start, problem: "not a time" };
+    cursor.text(string)?.parse().map(Some).map_err(|_| error)
+}

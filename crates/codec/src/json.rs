@@ -1,0 +1,283 @@
+//! A scanner over JSON text that finds its way by structure and decodes nothing.
+//!
+//! It checks brackets only by their number: whoever reads a value decodes it, and that is where it is validated.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// The text is not what it must be at `offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at byte {offset}")]
+pub(crate) struct ScanError {
+    pub(crate) offset: usize,
+    pub(crate) problem: &'static str,
+}
+
+/// Where the contents of a string are, without its quotes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Str {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) escaped: bool,
+}
+
+/// Finds the end of one value, over input that may still grow.
+///
+/// The caller keeps the bytes from the start of the value on, and passes all of them each time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Skipper {
+    state: Skip,
+    depth: usize,
+    /// Where to go on.
+    at: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Skip {
+    /// Before the first byte of the value; goes to any other.
+    #[default]
+    Start,
+    /// Inside a number or word, which ends before the next byte that cannot belong to it.
+    Word,
+    /// Inside brackets but not inside a string; ends with the last bracket.
+    Open,
+    /// Inside a string; back to `Open`, or ends where there are no brackets.
+    String,
+}
+
+impl Skipper {
+    /// A skipper for the value that starts at `at`, which must not be white space.
+    pub(crate) fn new(at: usize) -> Self {
+        Self { at, ..Self::default() }
+    }
+
+    /// The end of the value, or `None` if the bytes end before it does.
+    pub(crate) fn find_end(
+        &mut self,
+        bytes: &[u8],
+        depth_max: usize,
+    ) -> Result<Option<usize>, ScanError> {
+        loop {
+            let Some(&byte) = bytes.get(self.at) else { return Ok(None) };
+            match self.state {
+                Skip::Start => match byte {
+                    b'{' | b'[' => self.state = Skip::Open,
+                    b'"' => {
+                        self.state = Skip::String;
+                        self.at += 1;
+                    }
+                    b'-' | b'0'..=b'9' | b'a'..=b'z' => self.state = Skip::Word,
+                    _ => {
+                        return Err(ScanError { offset: self.at, problem: "no JSON value" });
+                    }
+                },
+                Skip::Word => match byte {
+                    b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E' => self.at += 1,
+                    _ => return Ok(Some(self.at)),
+                },
+                Skip::Open => match byte {
+                    b'"' => {
+                        self.state = Skip::String;
+                        self.at += 1;
+                    }
+                    b'{' | b'[' => {
+                        self.depth += 1;
+                        if self.depth > depth_max {
+                            return Err(ScanError { offset: self.at, problem: "nested too deep" });
+                        }
+                        self.at += 1;
+                    }
+                    b'}' | b']' => {
+                        self.depth -= 1;
+                        self.at += 1;
+                        if self.depth == 0 {
+                            return Ok(Some(self.at));
+                        }
+                    }
+                    _ => self.at += 1,
+                },
+                Skip::String => match memchr2(b'"', b'\\', &bytes[self.at..]) {
+                    None => {
+                        self.at = bytes.len();
+                        return Ok(None);
+                    }
+                    Some(offset) if bytes[self.at + offset] == b'"' => {
+                        self.at += offset + 1;
+                        if self.depth == 0 {
+                            return Ok(Some(self.at));
+                        }
+                        self.state = Skip::Open;
+                    }
+                    // The byte after the backslash may not be here yet: then wait in front of both.
+                    Some(offset) if self.at + offset + 1 < bytes.len() => self.at += offset + 2,
+                    Some(offset) => {
+                        self.at += offset;
+                        return Ok(None);
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// A position in one complete JSON text.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    depth_max: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize, depth_max: usize) -> Self {
+        Self { bytes, at, depth_max }
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn error(&self, problem: &'static str) -> ScanError {
+        ScanError { offset: self.at, problem }
+    }
+
+    /// The next byte that is no white space, not consumed.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        self.at = skip_space(self.bytes, self.at);
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Consumes `byte`, if it is next.
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Consumes `{` or the like.
+    pub(crate) fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), ScanError> {
+        if self.take(byte) { Ok(()) } else { Err(self.error(problem)) }
+    }
+
+    /// The next key of an object whose `{` is consumed, with its colon; `None` and the `}` consumed at its end.
+    /// `first` must be true at the first call and is for this method to change.
+    pub(crate) fn key(&mut self, first: &mut bool) -> Result<Option<Str>, ScanError> {
+        if self.take(b'}') {
+            return Ok(None);
+        }
+        if !std::mem::take(first) {
+            self.expect(b',', "no comma between members")?;
+        }
+        let key = self.string()?;
+        self.expect(b':', "no colon after a key")?;
+        self.peek();
+        Ok(Some(key))
+    }
+
+    /// Whether a further element of a list whose `[` is consumed is next; the `]` is consumed at its end.
+    pub(crate) fn element(&mut self, first: &mut bool) -> Result<bool, ScanError> {
+        if self.take(b']') {
+            return Ok(false);
+        }
+        if !std::mem::take(first) {
+            self.expect(b',', "no comma between elements")?;
+        }
+        self.peek();
+        Ok(true)
+    }
+
+    /// Consumes a string.
+    pub(crate) fn string(&mut self) -> Result<Str, ScanError> {
+        self.expect(b'"', "no string")?;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            let found = memchr2(b'"', b'\\', self.bytes.get(self.at..).unwrap_or_default());
+            match found {
+                None => return Err(self.error("string without end")),
+                Some(offset) if self.bytes[self.at + offset] == b'"' => {
+                    let end = self.at + offset;
+                    self.at = end + 1;
+                    return Ok(Str { start, end, escaped });
+                }
+                Some(offset) => {
+                    escaped = true;
+                    self.at += offset + 2;
+                }
+            }
+        }
+    }
+
+    /// Consumes any value and tells where it is.
+    pub(crate) fn value(&mut self) -> Result<Range<usize>, ScanError> {
+        if self.peek().is_none() {
+            return Err(self.error("text ends early"));
+        }
+        let start = self.at;
+        match Skipper::new(start).find_end(self.bytes, self.depth_max)? {
+            Some(end) => {
+                self.at = end;
+                Ok(start..end)
+            }
+            // A word ends with the text where nothing follows it.
+            None if !matches!(self.bytes[start], b'{' | b'[' | b'"') => {
+                self.at = self.bytes.len();
+                Ok(start..self.at)
+            }
+            None => Err(ScanError { offset: self.bytes.len(), problem: "text ends early" }),
+        }
+    }
+
+    /// Consumes any value.
+    pub(crate) fn skip(&mut self) -> Result<(), ScanError> {
+        self.value().map(|_| ())
+    }
+
+    /// Consumes `null`, if it is next.
+    pub(crate) fn null(&mut self) -> bool {
+        self.peek();
+        let found = self.bytes.get(self.at..).unwrap_or_default().starts_with(b"null");
+        if found {
+            self.at += 4;
+        }
+        found
+    }
+
+    /// The bytes of a value.
+    pub(crate) fn raw(&self, value: Range<usize>) -> &'a [u8] {
+        &self.bytes[value]
+    }
+
+    /// The text of a string.
+    pub(crate) fn text(&self, string: Str) -> Result<Cow<'a, str>, ScanError> {
+        let error = |problem| ScanError { offset: string.start, problem };
+        if string.escaped {
+            // With its quotes it is a JSON text of its own.
+            let quoted = &self.bytes[string.start - 1..=string.end];
+            serde_json::from_slice::<String>(quoted)
+                .map(Cow::Owned)
+                .map_err(|_| error("malformed string"))
+        } else {
+            std::str::from_utf8(&self.bytes[string.start..string.end])
+                .map(Cow::Borrowed)
+                .map_err(|_| error("string is not UTF-8"))
+        }
+    }
+
+    /// Fails unless only white space is left.
+    pub(crate) fn end(&mut self) -> Result<(), ScanError> {
+        if self.peek().is_none() { Ok(()) } else { Err(self.error("text goes on after its value")) }
+    }
+}
+
+/// The first position from `at` on that is no white space.
+pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+        at += 1;
+    }
+    at
+}

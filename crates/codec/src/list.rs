@@ -1,0 +1,202 @@
+//! Reading a list while it arrives.
+
+mod json;
+
+use kubestrata_api_types::{
+    Collection, Format, ListMeta, ListPart, Object as _, Representation, Unreadable,
+};
+
+use crate::Encoded;
+use crate::answer::foreign;
+use crate::encoded::SelfType;
+use crate::json::{ScanError, Skipper};
+use crate::limits::Limits;
+
+/// Why a list is broken. What it has given before is right, but not all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListError {
+    /// An item, or the list's metadata, is larger than [`Limits::item_bytes`].
+    #[error("a list item is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The text is no list.
+    #[error("malformed list: {problem} at byte {offset}")]
+    Malformed {
+        /// Where, counted from the start of the list.
+        offset: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The list is of another kind.
+    #[error("the list is a {kind} of {api_version:?}")]
+    Foreign {
+        /// Its kind.
+        kind: String,
+        /// Its `apiVersion`.
+        api_version: String,
+    },
+    /// The list ended early.
+    #[error("the list ended early, after {bytes} bytes")]
+    Truncated {
+        /// How many bytes came.
+        bytes: usize,
+    },
+}
+
+/// Turns the bytes of a list, cut anywhere, into its items, one by one.
+///
+/// It holds at most one incomplete item, of [`Limits::item_bytes`], and what was pushed last. The keys of a JSON list
+/// may come in any order, so the kind of a list can turn out to be wrong after its items; a list counts when
+/// [`ListDecoder::finish`] has succeeded.
+#[derive(Debug)]
+pub struct ListDecoder {
+    collection: Collection,
+    limits: Limits,
+    format: Format,
+    json: json::State,
+    buffer: Vec<u8>,
+    /// Where the rest starts in `buffer`.
+    start: usize,
+    /// How many bytes were dropped from the front of `buffer`.
+    dropped: usize,
+    /// How far the next value has been looked at, for JSON.
+    skipper: Option<Skipper>,
+    own: SelfType,
+    meta_seen: bool,
+    /// The whole list has been read.
+    complete: bool,
+    /// After an error nothing more comes.
+    broken: bool,
+}
+
+impl ListDecoder {
+    /// A decoder of a list of `collection` whose answer came in `format`.
+    pub fn new(collection: Collection, format: Format, limits: Limits) -> Self {
+        Self {
+            collection,
+            limits,
+            format,
+            json: json::State::default(),
+            buffer: Vec::new(),
+            start: 0,
+            dropped: 0,
+            skipper: None,
+            own: SelfType::default(),
+            meta_seen: false,
+            complete: false,
+            broken: false,
+        }
+    }
+
+    /// Takes further bytes. Call [`ListDecoder::next`] until it gives `None` before the next push: what is pushed
+    /// beyond that is buffered.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.dropped += self.start;
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next part; `None` if more bytes are needed, after the end, and for ever after an error.
+    ///
+    /// [`ListPart::Meta`] comes once, where the metadata stands, or at the end of a list that has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ListError`]; the list is incomplete.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator that ends is not meant: None means to push more"
+    )]
+    pub fn next(&mut self) -> Result<Option<ListPart<Encoded>>, ListError> {
+        if self.broken {
+            return Ok(None);
+        }
+        let result = match self.format {
+            Format::Json => self.next_json(),
+            Format::Protobuf => Ok(None),
+        };
+        self.broken = result.is_err();
+        result
+    }
+
+    /// Tells the decoder that the body has ended. All parts must have been taken.
+    ///
+    /// # Errors
+    ///
+    /// [`ListError::Truncated`] if the list was not complete.
+    pub fn finish(&self) -> Result<(), ListError> {
+        if self.complete || self.broken {
+            Ok(())
+        } else {
+            Err(ListError::Truncated { bytes: self.dropped + self.buffer.len() })
+        }
+    }
+
+    /// Makes an error of the list's text out of one whose offset counts from `from` in the buffer.
+    fn malformed(&self, from: usize, error: ScanError) -> ListError {
+        ListError::Malformed { offset: self.dropped + from + error.offset, problem: error.problem }
+    }
+
+    /// The part for one item.
+    fn item(&self, bytes: &[u8]) -> ListPart<Encoded> {
+        let collection = &self.collection;
+        let read = Encoded::read_typed(
+            &collection.resource,
+            self.format,
+            bytes,
+            &collection.prune,
+            self.limits.depth,
+        );
+        match read {
+            Err(unreadable) => ListPart::Unreadable(unreadable),
+            Ok((encoded, own)) => {
+                let problem = foreign(collection, &own)
+                    .or_else(|| encoded.name().is_empty().then(|| "no metadata.name".to_owned()));
+                match problem {
+                    None => ListPart::Item(encoded),
+                    Some(problem) => ListPart::Unreadable(Unreadable {
+                        key: (!encoded.name().is_empty()).then(|| encoded.key()),
+                        resource_version: encoded.resource_version(),
+                        problem,
+                    }),
+                }
+            }
+        }
+    }
+
+    /// The end of the list: its kind is known now, and its metadata, if it has any.
+    fn end(&mut self) -> Result<Option<ListPart<Encoded>>, ListError> {
+        self.complete = true;
+        self.check_kind()?;
+        if std::mem::replace(&mut self.meta_seen, true) {
+            Ok(None)
+        } else {
+            Ok(Some(ListPart::Meta(ListMeta::default())))
+        }
+    }
+
+    fn check_kind(&self) -> Result<(), ListError> {
+        let kind = self.own.kind.as_deref().unwrap_or_default();
+        let api_version = self.own.api_version.as_deref().unwrap_or_default();
+        let fits = if self.collection.representation == Representation::Metadata
+            && kind == "PartialObjectMetadataList"
+        {
+            api_version == "meta.k8s.io/v1"
+        } else {
+            // A custom resource may name its list kind as it likes.
+            kind.ends_with("List") && api_version == self.collection.resource.api_version()
+        };
+        // A list that says nothing of its kind is taken as it is.
+        if fits || (kind.is_empty() && api_version.is_empty()) {
+            Ok(())
+        } else {
+            Err(ListError::Foreign { kind: kind.into(), api_version: api_version.into() })
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Reading a watch.
+
+mod json;
+
+use kubestrata_api_types::{
+    Bookmark, Collection, Event, Format, Object as _, ResourceVersion, Status, Unreadable,
+};
+
+use crate::Encoded;
+use crate::answer::foreign;
+use crate::encoded::SelfType;
+use crate::json::ScanError;
+use crate::limits::Limits;
+
+/// The annotation of the bookmark that ends the initial state (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Why a watch is broken. Nothing that follows on the same stream can be trusted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WatchError {
+    /// The server sent an ERROR event, and closes the watch.
+    #[error("the server ended the watch")]
+    Status(#[source] Box<Status>),
+    /// An event is larger than [`Limits::frame_bytes`].
+    #[error("a watch event is larger than the limit of {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The stream is not what it must be.
+    #[error("malformed watch event: {problem} at byte {offset}")]
+    Malformed {
+        /// Where, counted from the start of the event.
+        offset: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The stream ended in the middle of an event.
+    #[error("the watch ended in the middle of an event, after {bytes} bytes of it")]
+    Truncated {
+        /// How much of the event was there.
+        bytes: usize,
+    },
+}
+
+impl From<ScanError> for WatchError {
+    fn from(error: ScanError) -> Self {
+        Self::Malformed { offset: error.offset, problem: error.problem }
+    }
+}
+
+/// Turns the bytes of a watch, cut anywhere, into events.
+///
+/// JSON: objects one after another, with white space between them or none. Protobuf: messages, each with its length in
+/// four bytes in front.
+///
+/// It holds at most one incomplete event, of [`Limits::frame_bytes`], and what was pushed last.
+#[derive(Debug)]
+pub struct WatchDecoder {
+    collection: Collection,
+    format: Format,
+    limits: Limits,
+    buffer: Vec<u8>,
+    /// Where the next event starts in `buffer`.
+    start: usize,
+    /// How far the next event has been looked at, for JSON.
+    skipper: Option<crate::json::Skipper>,
+    /// After an error nothing more comes.
+    broken: bool,
+}
+
+impl WatchDecoder {
+    /// A decoder of a watch on `collection` whose answer came in `format`.
+    pub fn new(collection: Collection, format: Format, limits: Limits) -> Self {
+        Self {
+            collection,
+            format,
+            limits,
+            buffer: Vec::new(),
+            start: 0,
+            skipper: None,
+            broken: false,
+        }
+    }
+
+    /// Takes further bytes. Call [`WatchDecoder::next`] until it gives `None` before the next push: what is pushed
+    /// beyond that is buffered.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next event; `None` if more bytes are needed, and for ever after an error.
+    ///
+    /// An event of a foreign kind, or with an unknown type, is [`Event::Unreadable`] with the object's version unset:
+    /// a consumer skips it and does not move its version on (client-go's reflector does the same for foreign kinds).
+    ///
+    /// # Errors
+    ///
+    /// [`WatchError`]; the watch is to be dropped.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator that ends is not meant: None means to push more"
+    )]
+    pub fn next(&mut self) -> Result<Option<Event<Encoded>>, WatchError> {
+        if self.broken {
+            return Ok(None);
+        }
+        let result = match self.format {
+            Format::Json => self.next_json(),
+            Format::Protobuf => Ok(None),
+        };
+        self.broken = result.is_err();
+        result
+    }
+
+    /// Tells the decoder that the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`WatchError::Truncated`] if an event was not complete.
+    pub fn finish(&self) -> Result<(), WatchError> {
+        let rest = &self.buffer[self.start..];
+        let rest = match self.format {
+            Format::Json => &rest[crate::json::skip_space(rest, 0)..],
+            Format::Protobuf => rest,
+        };
+        if self.broken || rest.is_empty() {
+            Ok(())
+        } else {
+            Err(WatchError::Truncated { bytes: rest.len() })
+        }
+    }
+
+    /// The event of one object, which the decoder of either format has found.
+    fn event(
+        &self,
+        event_type: &str,
+        format: Format,
+        object: &[u8],
+        envelope: Option<SelfType>,
+    ) -> Event<Encoded> {
+        if event_type == "BOOKMARK" {
+            return self.bookmark(format, object, envelope);
+        }
+        let wrap: fn(Encoded) -> Event<Encoded> = match event_type {
+            "ADDED" => Event::Added,
+            "MODIFIED" => Event::Modified,
+            "DELETED" => Event::Deleted,
+            _ => {
+                return Event::Unreadable(Unreadable {
+                    key: None,
+                    resource_version: ResourceVersion::UNSET,
+                    problem: "unknown type of event".to_owned(),
+                });
+            }
+        };
+        match self.read(format, object, &self.collection.prune, envelope) {
+            Ok(encoded) if encoded.name().is_empty() => Event::Unreadable(Unreadable {
+                key: None,
+                resource_version: encoded.resource_version(),
+                problem: "no metadata.name".to_owned(),
+            }),
+            Ok(encoded) => wrap(encoded),
+            Err(unreadable) => Event::Unreadable(unreadable),
+        }
+    }
+
+    fn bookmark(
+        &self,
+        format: Format,
+        object: &[u8],
+        envelope: Option<SelfType>,
+    ) -> Event<Encoded> {
+        let unreadable = |problem: String| {
+            Event::Unreadable(Unreadable {
+                key: None,
+                resource_version: ResourceVersion::UNSET,
+                problem,
+            })
+        };
+        let encoded = match self.read(format, object, &[], envelope) {
+            Ok(encoded) => encoded,
+            Err(error) => return unreadable(error.problem),
+        };
+        match encoded.metadata() {
+            Ok(partial) => Event::Bookmark(Bookmark {
+                resource_version: encoded.resource_version(),
+                initial_events_end: partial
+                    .metadata
+                    .annotations
+                    .get(INITIAL_EVENTS_END)
+                    .is_some_and(|value| value == "true"),
+            }),
+            Err(error) => unreadable(error.problem),
+        }
+    }
+
+    fn read(
+        &self,
+        format: Format,
+        object: &[u8],
+        prune: &[kubestrata_api_types::FieldPath],
+        envelope: Option<SelfType>,
+    ) -> Result<Encoded, Unreadable> {
+        let (encoded, own) = Encoded::read_typed(
+            &self.collection.resource,
+            format,
+            object,
+            prune,
+            self.limits.depth,
+        )?;
+        match foreign(&self.collection, &envelope.unwrap_or(own)) {
+            None => Ok(encoded),
+            Some(problem) => {
+                Err(Unreadable { key: None, resource_version: ResourceVersion::UNSET, problem })
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Watch events in JSON.
+
+use kubestrata_api_types::{Event, Format};
+
+use super::{WatchDecoder, WatchError};
+use crate::json::{Cursor, ScanError, Skipper, skip_space};
+use crate::{Encoded, status};
+
+impl WatchDecoder {
+    pub(super) fn next_json(&mut self) -> Result<Option<Event<Encoded>>, WatchError> {
+        if self.skipper.is_none() {
+            self.start = skip_space(&self.buffer, self.start);
+            if self.start == self.buffer.len() {
+                return Ok(None);
+            }
+        }
+        let rest = &self.buffer[self.start..];
+        if rest[0] != b'{' {
+            return Err(ScanError { offset: 0, problem: "an event must be a JSON object" }.into());
+        }
+        let skipper = self.skipper.get_or_insert_with(|| Skipper::new(0));
+        // Without a limit of depth: an object that is nested too deep costs itself alone, when its head is read.
+        let end = skipper.find_end(rest, usize::MAX)?;
+        if end.unwrap_or(rest.len()) > self.limits.frame_bytes {
+            return Err(WatchError::TooLarge { limit: self.limits.frame_bytes });
+        }
+        let Some(end) = end else { return Ok(None) };
+        let event = self.event_of_frame(&rest[..end])?;
+        self.skipper = None;
+        self.start += end;
+        Ok(Some(event))
+    }
+
+    fn event_of_frame(&self, frame: &[u8]) -> Result<Event<Encoded>, WatchError> {
+        let mut cursor = Cursor::new(frame, 0, usize::MAX);
+        cursor.expect(b'{', "an event must be a JSON object")?;
+        let (mut event_type, mut object) = (None, None);
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            match &*cursor.text(key)? {
+                "type" => {
+                    let string = cursor.string()?;
+                    event_type = Some(cursor.text(string)?);
+                }
+                "object" => object = Some(cursor.value()?),
+                _ => cursor.skip()?,
+            }
+        }
+        let event_type = event_type.ok_or_else(|| cursor.error("an event without type"))?;
+        let object = object.ok_or_else(|| cursor.error("an event without object"))?;
+        let object = cursor.raw(object);
+        if event_type == "ERROR" {
+            let status = status::from_json(object)
+                .ok_or_else(|| cursor.error("an ERROR event without Status"))?;
+            return Err(WatchError::Status(Box::new(status)));
+        }
+        Ok(self.event(&event_type, Format::Json, object, None))
+    }
+}
