@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod codegen;
 mod real;
 mod run;
 mod tidy;
@@ -45,6 +46,8 @@ enum Task {
     },
     /// Runs the benchmarks against a real kube-apiserver, or with --smoke a tiny size against the embedded server.
     Bench(bench::Options),
+    /// Writes the tables of the crate codec from the files in schema/.
+    Codegen,
     /// Checks what rustc and clippy do not: arrows between crates, manifests, licences, paths, sizes.
     Tidy,
     /// Everything that must pass before a change lands, with the seconds that each step took.
@@ -60,6 +63,7 @@ async fn main() -> ExitCode {
         Task::Test { real: true, rest } => real::test(&rest).await,
         Task::Demo { release, rest } => demo(release, &rest).await,
         Task::Bench(options) => bench::run(&options).await,
+        Task::Codegen => codegen::run(),
         Task::Tidy => tidy::run(),
         Task::Ci => ci::run().await,
         Task::Real => real::hold().await,

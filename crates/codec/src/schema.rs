@@ -1,0 +1,333 @@
+//! The wire schema of every built-in kind, as static data.
+//!
+//! For each message the table gives its fields in the order of the published Go struct, which is the order of the JSON
+//! form, with protobuf number, JSON name and type. Lookups by kind, number and name neither allocate nor initialise.
+//! The data is generated (`cargo xtask codegen`) from `schema/schema.json`.
+
+#[rustfmt::skip]
+mod builtin;
+#[rustfmt::skip]
+mod table;
+
+use kubestrata_api_types::ResourceType;
+
+/// The release of `k8s.io/api` that the table was made from: minor 37 of Kubernetes.
+pub const MINOR: u32 = 37;
+
+/// A kind with its message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Kind {
+    /// Kind, as in `Pod`.
+    pub kind: &'static str,
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    message: u16,
+}
+
+impl Kind {
+    /// The message that objects of this kind are on the wire.
+    pub fn message(&self) -> &'static Message {
+        &table::MESSAGES[usize::from(self.message)]
+    }
+}
+
+/// The message of a built-in kind.
+///
+/// Top-level kinds carry no `apiVersion` and `kind` in the message: those travel in the envelope.
+/// `None` for custom resources and for kinds of a newer server.
+pub fn kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
+    let found = table::KINDS
+        .binary_search_by(|entry| {
+            (entry.kind, entry.group, entry.version).cmp(&(kind, group, version))
+        })
+        .ok()?;
+    Some(table::KINDS[found].message())
+}
+
+/// The message of a kind given as objects name themselves: `group/version` or `version`, and kind.
+pub fn kind_of(api_version: &str, kind_name: &str) -> Option<&'static Message> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    kind(group, version, kind_name)
+}
+
+/// The message of the objects of `resource`.
+pub fn resource(resource: &ResourceType) -> Option<&'static Message> {
+    kind(&resource.group, &resource.version, &resource.kind)
+}
+
+/// Every kind of the table, sorted by kind, group and version.
+pub fn kinds() -> &'static [Kind] {
+    &table::KINDS
+}
+
+/// The message of `metadata` in every object.
+pub fn object_meta() -> &'static Message {
+    &table::MESSAGES[table::OBJECT_META]
+}
+
+/// The message of a JSON schema in a CustomResourceDefinition, which some types hold without naming it.
+pub(crate) fn json_schema() -> &'static Message {
+    &table::MESSAGES[table::JSON_SCHEMA]
+}
+
+/// A resource that a server of this version serves.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Resource {
+    /// Group, version, kind, plural name and scope.
+    pub resource: ResourceType,
+    /// Name in the singular.
+    pub singular: &'static str,
+    /// What can be done with it, as discovery says it.
+    pub verbs: &'static [&'static str],
+    /// Abbreviations for kubectl.
+    pub short_names: &'static [&'static str],
+    /// Groups of resources for kubectl, as in `all`.
+    pub categories: &'static [&'static str],
+    /// Its subresources.
+    pub subresources: &'static [Subresource],
+}
+
+/// A subresource, as in `pods/status`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Subresource {
+    /// The part after the slash.
+    pub name: &'static str,
+    /// Group of its kind.
+    pub group: &'static str,
+    /// Version of its kind.
+    pub version: &'static str,
+    /// Its kind, which need not be the resource's: `pods/eviction` is `policy/v1` Eviction.
+    pub kind: &'static str,
+    /// What can be done with it.
+    pub verbs: &'static [&'static str],
+}
+
+/// The resources of the server that the table describes, sorted by group, version and name.
+pub fn resources() -> &'static [Resource] {
+    &builtin::RESOURCES
+}
+
+/// The fields of one message.
+pub struct Message {
+    name: &'static str,
+    fields: &'static [Field],
+    /// By field number: position in `fields` counted from one, or zero.
+    slots: &'static [u8],
+    /// The JSON names sorted, each as the way to its field: positions counted from one, through inlined messages.
+    names: &'static [[u8; 3]],
+    /// By position in `fields`: JSON shows the field even when the wire lacks it.
+    zeros: u64,
+}
+
+impl Message {
+    /// Full name, as in `api.core.v1.Pod`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The fields in JSON order. An inlined message is one field without a name.
+    pub fn fields(&self) -> &'static [Field] {
+        self.fields
+    }
+
+    /// The field of a protobuf number.
+    pub fn by_number(&self, number: u32) -> Option<&'static Field> {
+        self.position(number).map(|position| &self.fields[position])
+    }
+
+    /// The field of a JSON name, looked for in inlined messages too.
+    pub fn by_name(&self, name: &str) -> Option<&'static Field> {
+        self.path_of(name, &mut 0).map(|path| self.follow(path))
+    }
+
+    pub(crate) fn position(&self, number: u32) -> Option<usize> {
+        let slot = *self.slots.get(usize::try_from(number).ok()?)?;
+        usize::from(slot).checked_sub(1)
+    }
+
+    pub(crate) fn zeros(&self) -> u64 {
+        self.zeros
+    }
+
+    /// The way to the field `name`. `hint` is the place in the sorted names to look first, and is moved on, since most
+    /// producers write their fields in alphabetical order.
+    pub(crate) fn path_of(&self, name: &str, hint: &mut usize) -> Option<[u8; 3]> {
+        if let Some(path) = self.names.get(*hint)
+            && self.follow(*path).name == name
+        {
+            *hint += 1;
+            return Some(*path);
+        }
+        let found = self.names.binary_search_by(|path| self.follow(*path).name.cmp(name)).ok()?;
+        *hint = found + 1;
+        Some(self.names[found])
+    }
+
+    /// The field at the end of a way that [`Message::path_of`] gave.
+    pub(crate) fn follow(&self, path: [u8; 3]) -> &'static Field {
+        let mut field = &self.fields[usize::from(path[0]) - 1];
+        for step in &path[1..] {
+            match (step, field.message()) {
+                (0, _) | (_, None) => break,
+                (step, Some(inner)) => field = &inner.fields[usize::from(*step) - 1],
+            }
+        }
+        field
+    }
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Message").field(&self.name).finish()
+    }
+}
+
+/// Type of a field, or of its elements or map values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Type {
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    Text,
+    Bytes,
+    /// A message, by position in the table.
+    Nested(u16),
+    /// A message that only wraps a list; JSON shows the list.
+    List(u16),
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+    /// `RawExtension`, `FieldsV1` and `JSON`: JSON text in field 1 of a message.
+    Json,
+    SchemaOrBool,
+    SchemaOrArray,
+    SchemaOrStrings,
+}
+
+impl Type {
+    /// A JSON schema.
+    pub(crate) const SCHEMA: Self = Self::Nested(table::JSON_SCHEMA as u16);
+
+    pub(crate) fn message(self) -> Option<&'static Message> {
+        match self {
+            Self::Nested(index) | Self::List(index) => Some(&table::MESSAGES[usize::from(index)]),
+            _ => None,
+        }
+    }
+}
+
+/// The bits of `Field::flags`.
+mod flag {
+    pub(super) const REPEATED: u8 = 1;
+    pub(super) const MAP: u8 = 2;
+    pub(super) const INLINE: u8 = 4;
+    pub(super) const OMIT_EMPTY: u8 = 8;
+    pub(super) const OMIT_ZERO: u8 = 16;
+    pub(super) const POINTER: u8 = 32;
+}
+
+/// One field of a message.
+#[derive(Debug)]
+pub struct Field {
+    name: &'static str,
+    number: u8,
+    ty: Type,
+    flags: u8,
+    /// Position in the table of merge rules counted from one, or zero.
+    merge: u8,
+}
+
+impl Field {
+    /// JSON name; empty for an inlined message.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Protobuf field number.
+    pub fn number(&self) -> u32 {
+        u32::from(self.number)
+    }
+
+    /// The message of the field, or of its elements or map values; `None` for scalars and for types with a JSON form of
+    /// their own.
+    pub fn message(&self) -> Option<&'static Message> {
+        self.ty.message()
+    }
+
+    /// Whether the field is a list in JSON.
+    pub fn is_list(&self) -> bool {
+        self.flags & flag::REPEATED != 0 || matches!(self.ty, Type::List(_)) && !self.is_map()
+    }
+
+    /// Whether the field is a map with string keys.
+    pub fn is_map(&self) -> bool {
+        self.flags & flag::MAP != 0
+    }
+
+    /// Whether the field is a message whose fields stand in JSON where the message would.
+    pub fn is_inline(&self) -> bool {
+        self.flags & flag::INLINE != 0
+    }
+
+    /// Whether the field has a value apart from being absent: a pointer in Go.
+    pub fn is_pointer(&self) -> bool {
+        self.flags & flag::POINTER != 0
+    }
+
+    /// How strategic merge patch and server-side apply treat the field.
+    pub fn merge(&self) -> &'static Merge {
+        static NONE: Merge =
+            Merge { strategy: "", key: "", list_type: "", list_keys: &[], map_type: "" };
+        match usize::from(self.merge).checked_sub(1) {
+            Some(index) => &table::MERGES[index],
+            None => &NONE,
+        }
+    }
+
+    /// Whether this is the field of `ObjectMeta` that most readers skip.
+    pub(crate) fn is_managed_fields(&self) -> bool {
+        self.name == "managedFields"
+    }
+
+    pub(crate) fn ty(&self) -> Type {
+        self.ty
+    }
+
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.flags & flag::REPEATED != 0
+    }
+
+    pub(crate) fn omits_empty(&self) -> bool {
+        self.flags & flag::OMIT_EMPTY != 0
+    }
+
+    pub(crate) fn omits_zero(&self) -> bool {
+        self.flags & flag::OMIT_ZERO != 0
+    }
+}
+
+/// How two versions of a field are merged. Empty where Kubernetes says nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Merge {
+    /// Strategic merge patch: `merge`, `replace`, `retainKeys`, or several with commas.
+    pub strategy: &'static str,
+    /// Strategic merge patch: the field that tells the elements of a list apart.
+    pub key: &'static str,
+    /// Server-side apply: `atomic`, `set` or `map` for lists.
+    pub list_type: &'static str,
+    /// Server-side apply: the fields that tell the elements of a list of type `map` apart.
+    pub list_keys: &'static [&'static str],
+    /// Server-side apply: `atomic` or `granular` for structs and maps.
+    pub map_type: &'static str,
+}
+
+#[cfg(test)]
+mod tests;

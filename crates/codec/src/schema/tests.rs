@@ -1,0 +1,108 @@
+use super::*;
+
+#[test]
+fn every_kind_is_found_and_every_name_leads_to_its_field() {
+    assert_eq!(kinds().len(), 782);
+    for entry in kinds() {
+        let found = kind(entry.group, entry.version, entry.kind).unwrap();
+        assert!(std::ptr::eq(found, entry.message()));
+    }
+    for message in &table::MESSAGES {
+        check_message(message);
+    }
+    assert!(kind("", "v1", "Nonsense").is_none());
+    assert!(kind("apps", "v2", "Deployment").is_none());
+}
+
+fn check_message(message: &Message) {
+    for field in message.fields() {
+        assert!(std::ptr::eq(message.by_number(field.number()).unwrap(), field));
+        if !field.is_inline() {
+            assert!(std::ptr::eq(message.by_name(field.name()).unwrap(), field), "{message:?}");
+        } else {
+            for inner in field.message().unwrap().fields().iter().filter(|inner| !inner.is_inline())
+            {
+                assert!(std::ptr::eq(message.by_name(inner.name()).unwrap(), inner));
+            }
+        }
+    }
+    assert!(message.by_number(0).is_none());
+    assert!(message.by_number(u32::MAX).is_none());
+    assert!(message.by_name("nonsense").is_none());
+}
+
+#[test]
+fn the_hint_changes_nothing_but_the_time() {
+    let pod = kind("", "v1", "Pod").unwrap().by_name("spec").unwrap().message().unwrap();
+    let mut hint = 0;
+    for name in ["containers", "volumes", "activeDeadlineSeconds", "affinity", "x", "hostname"] {
+        let with = pod.path_of(name, &mut hint).map(|path| pod.follow(path).name());
+        assert_eq!(with, pod.by_name(name).map(Field::name));
+    }
+}
+
+#[test]
+fn the_flags_mean_what_the_generator_means() {
+    let pod = kind("", "v1", "Pod").unwrap();
+    let spec = pod.by_name("spec").unwrap().message().unwrap();
+    assert!(spec.by_name("containers").unwrap().is_list());
+    assert!(!spec.by_name("containers").unwrap().omits_empty());
+    assert!(spec.by_name("nodeSelector").unwrap().is_map());
+    assert!(spec.by_name("activeDeadlineSeconds").unwrap().is_pointer());
+    let volume = spec.by_name("volumes").unwrap().message().unwrap();
+    assert!(volume.by_number(2).unwrap().is_inline());
+    assert!(object_meta().by_name("creationTimestamp").unwrap().omits_zero());
+    assert!(object_meta().by_name("managedFields").unwrap().is_managed_fields());
+    let user = kind("authentication.k8s.io", "v1", "TokenReview").unwrap();
+    let extra = user.by_name("status").unwrap().message().unwrap().by_name("user").unwrap();
+    assert!(extra.message().unwrap().by_name("extra").unwrap().is_map());
+}
+
+#[test]
+fn merge_rules_are_those_of_strategic_merge_patch() {
+    let pod = kind("", "v1", "Pod").unwrap().by_name("spec").unwrap().message().unwrap();
+    let containers = pod.by_name("containers").unwrap().merge();
+    assert_eq!((containers.strategy, containers.key), ("merge", "name"));
+    assert_eq!((containers.list_type, containers.list_keys), ("map", ["name"].as_slice()));
+    assert_eq!(pod.by_name("nodeName").unwrap().merge().strategy, "");
+}
+
+#[test]
+fn built_in_resources_have_messages() {
+    assert_eq!(resources().len(), 72);
+    for entry in resources() {
+        assert!(resource(&entry.resource).is_some(), "{}", entry.resource);
+        for sub in entry.subresources {
+            assert!(
+                kind(sub.group, sub.version, sub.kind).is_some(),
+                "{}/{}",
+                entry.resource,
+                sub.name
+            );
+        }
+    }
+    let pods = resources().iter().find(|entry| entry.resource.plural == "pods").unwrap();
+    assert_eq!(pods.short_names, ["po"]);
+    assert!(pods.resource.is_namespaced());
+    assert!(pods.subresources.iter().any(|sub| sub.kind == "Eviction" && sub.group == "policy"));
+}
+
+#[test]
+fn kinds_that_travel_beside_objects_are_there() {
+    for (api_version, name) in [
+        ("v1", "Status"),
+        ("v1", "WatchEvent"),
+        ("v1", "List"),
+        ("v1", "PodList"),
+        ("v1", "DeleteOptions"),
+        ("v1", "Binding"),
+        ("meta.k8s.io/v1", "PartialObjectMetadata"),
+        ("meta.k8s.io/v1", "PartialObjectMetadataList"),
+        ("autoscaling/v1", "Scale"),
+        ("policy/v1", "Eviction"),
+        ("admission.k8s.io/v1", "AdmissionReview"),
+    ] {
+        assert!(kind_of(api_version, name).is_some(), "{api_version} {name}");
+    }
+    assert!(kind_of("v1", "Table").is_none(), "a Table is JSON only");
+}
