@@ -1,9 +1,7 @@
 //! The head of an object: what `Object` returns, as positions in the object's own bytes.
 
-mod json;
-mod protobuf;
+pub(crate) mod json;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use kubestrata_api_types::{Format, ObjectKey, OwnerRef, ResourceVersion, Timestamp, Unreadable};
@@ -11,15 +9,15 @@ use kubestrata_api_types::{Format, ObjectKey, OwnerRef, ResourceVersion, Timesta
 use crate::json::ScanError;
 
 /// Fills `builder` from an object's bytes. On an error it holds what was found before it.
-pub(crate) fn scan<'a>(
+pub(crate) fn scan(
     format: Format,
-    bytes: &'a [u8],
+    bytes: &[u8],
     depth_max: usize,
-    builder: &mut HeadBuilder<'a>,
+    builder: &mut HeadBuilder,
 ) -> Result<(), ScanError> {
     match format {
         Format::Json => json::scan(bytes, depth_max, builder),
-        Format::Protobuf => protobuf::scan(bytes, builder),
+        Format::Protobuf => Err(ScanError { offset: 0, problem: "protobuf is not read" }),
     }
 }
 
@@ -114,20 +112,13 @@ impl Head {
     }
 }
 
-/// What an object says that it is, where it does. In protobuf the message says nothing: its envelope does.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SelfType<'a> {
-    pub(crate) api_version: Option<Cow<'a, str>>,
-    pub(crate) kind: Option<Cow<'a, str>>,
-}
-
 /// What a scan has found so far.
 ///
 /// Both scanners fill it; a later value of a field replaces an earlier one, as every decoder does it.
 #[derive(Debug, Default)]
-pub(crate) struct HeadBuilder<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) namespace: Cow<'a, str>,
+pub(crate) struct HeadBuilder {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
     pub(crate) uid: Option<Text>,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) generation: Option<i64>,
@@ -136,11 +127,12 @@ pub(crate) struct HeadBuilder<'a> {
     pub(crate) owners: Vec<[Text; OWNER_TEXTS]>,
     pub(crate) extra: String,
     pub(crate) metadata: Range<u32>,
-    /// What the object says of itself.
-    pub(crate) own: SelfType<'a>,
+    /// What the object says of itself, where it does.
+    pub(crate) api_version: Option<String>,
+    pub(crate) kind: Option<String>,
 }
 
-impl HeadBuilder<'_> {
+impl HeadBuilder {
     /// A text that stands in the bytes.
     pub(crate) fn in_bytes(start: usize, end: usize) -> Text {
         Text { at: offset(start), length: offset(end - start) }

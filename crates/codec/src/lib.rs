@@ -6,6 +6,10 @@
 //! The rejected way, to decode each object as it arrives, costs ten times the memory and time for objects of which most
 //! readers want a name, a label and an owner, and makes one object that does not decode an error of the whole stream.
 
+pub mod schema;
+
+pub mod proto;
+
 mod json;
 mod limits;
 mod wire;

@@ -1,7 +1,6 @@
 //! Reading a list while it arrives.
 
 mod json;
-mod protobuf;
 
 use kubestrata_api_types::{
     Collection, Format, ListMeta, ListPart, Object as _, Representation, Unreadable,
@@ -9,7 +8,7 @@ use kubestrata_api_types::{
 
 use crate::Encoded;
 use crate::answer::foreign;
-use crate::head::SelfType;
+use crate::encoded::SelfType;
 use crate::json::{ScanError, Skipper};
 use crate::limits::Limits;
 
@@ -58,7 +57,6 @@ pub struct ListDecoder {
     limits: Limits,
     format: Format,
     json: json::State,
-    protobuf: protobuf::State,
     buffer: Vec<u8>,
     /// Where the rest starts in `buffer`.
     start: usize,
@@ -66,7 +64,7 @@ pub struct ListDecoder {
     dropped: usize,
     /// How far the next value has been looked at, for JSON.
     skipper: Option<Skipper>,
-    own: SelfType<'static>,
+    own: SelfType,
     meta_seen: bool,
     /// The whole list has been read.
     complete: bool,
@@ -82,7 +80,6 @@ impl ListDecoder {
             limits,
             format,
             json: json::State::default(),
-            protobuf: protobuf::State::default(),
             buffer: Vec::new(),
             start: 0,
             dropped: 0,
@@ -122,7 +119,7 @@ impl ListDecoder {
         }
         let result = match self.format {
             Format::Json => self.next_json(),
-            Format::Protobuf => self.next_protobuf(),
+            Format::Protobuf => Ok(None),
         };
         self.broken = result.is_err();
         result
@@ -149,18 +146,17 @@ impl ListDecoder {
     /// The part for one item.
     fn item(&self, bytes: &[u8]) -> ListPart<Encoded> {
         let collection = &self.collection;
-        let read = Encoded::read_and(
+        let read = Encoded::read_typed(
             &collection.resource,
             self.format,
             bytes,
             &collection.prune,
             self.limits.depth,
-            |own| foreign(collection, own),
         );
         match read {
             Err(unreadable) => ListPart::Unreadable(unreadable),
-            Ok((encoded, foreign)) => {
-                let problem = foreign
+            Ok((encoded, own)) => {
+                let problem = foreign(collection, &own)
                     .or_else(|| encoded.name().is_empty().then(|| "no metadata.name".to_owned()));
                 match problem {
                     None => ListPart::Item(encoded),

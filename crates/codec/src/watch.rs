@@ -1,16 +1,14 @@
 //! Reading a watch.
 
 mod json;
-mod protobuf;
 
 use kubestrata_api_types::{
-    Bookmark, Collection, Event, FieldPath, Format, Object as _, ResourceVersion, Status,
-    Unreadable,
+    Bookmark, Collection, Event, Format, Object as _, ResourceVersion, Status, Unreadable,
 };
 
 use crate::Encoded;
 use crate::answer::foreign;
-use crate::head::SelfType;
+use crate::encoded::SelfType;
 use crate::json::ScanError;
 use crate::limits::Limits;
 
@@ -114,7 +112,7 @@ impl WatchDecoder {
         }
         let result = match self.format {
             Format::Json => self.next_json(),
-            Format::Protobuf => self.next_protobuf(),
+            Format::Protobuf => Ok(None),
         };
         self.broken = result.is_err();
         result
@@ -144,7 +142,7 @@ impl WatchDecoder {
         event_type: &str,
         format: Format,
         object: &[u8],
-        envelope: Option<SelfType<'_>>,
+        envelope: Option<SelfType>,
     ) -> Event<Encoded> {
         if event_type == "BOOKMARK" {
             return self.bookmark(format, object, envelope);
@@ -154,7 +152,11 @@ impl WatchDecoder {
             "MODIFIED" => Event::Modified,
             "DELETED" => Event::Deleted,
             _ => {
-                return Event::Unreadable(anonymous("unknown type of event".to_owned()));
+                return Event::Unreadable(Unreadable {
+                    key: None,
+                    resource_version: ResourceVersion::UNSET,
+                    problem: "unknown type of event".to_owned(),
+                });
             }
         };
         match self.read(format, object, &self.collection.prune, envelope) {
@@ -172,9 +174,15 @@ impl WatchDecoder {
         &self,
         format: Format,
         object: &[u8],
-        envelope: Option<SelfType<'_>>,
+        envelope: Option<SelfType>,
     ) -> Event<Encoded> {
-        let unreadable = |problem| Event::Unreadable(anonymous(problem));
+        let unreadable = |problem: String| {
+            Event::Unreadable(Unreadable {
+                key: None,
+                resource_version: ResourceVersion::UNSET,
+                problem,
+            })
+        };
         let encoded = match self.read(format, object, &[], envelope) {
             Ok(encoded) => encoded,
             Err(error) => return unreadable(error.problem),
@@ -196,25 +204,21 @@ impl WatchDecoder {
         &self,
         format: Format,
         object: &[u8],
-        prune: &[FieldPath],
-        envelope: Option<SelfType<'_>>,
+        prune: &[kubestrata_api_types::FieldPath],
+        envelope: Option<SelfType>,
     ) -> Result<Encoded, Unreadable> {
-        let (encoded, foreign) = Encoded::read_and(
+        let (encoded, own) = Encoded::read_typed(
             &self.collection.resource,
             format,
             object,
             prune,
             self.limits.depth,
-            |own| foreign(&self.collection, envelope.as_ref().unwrap_or(own)),
         )?;
-        match foreign {
+        match foreign(&self.collection, &envelope.unwrap_or(own)) {
             None => Ok(encoded),
-            Some(problem) => Err(anonymous(problem)),
+            Some(problem) => {
+                Err(Unreadable { key: None, resource_version: ResourceVersion::UNSET, problem })
+            }
         }
     }
-}
-
-/// The report on an object of which nothing may be told: neither its name nor its version is the collection's.
-fn anonymous(problem: String) -> Unreadable {
-    Unreadable { key: None, resource_version: ResourceVersion::UNSET, problem }
 }

@@ -1,17 +1,14 @@
 //! The head scan of JSON.
 
-use std::borrow::Cow;
-
-use kubestrata_api_types::{ResourceVersion, Timestamp};
-
 use super::{HeadBuilder, Text, offset};
 use crate::json::{Cursor, ScanError, Str};
+use kubestrata_api_types::{ResourceVersion, Timestamp};
 
 /// Scans an object's text. On an error `builder` holds what was found before it.
-pub(super) fn scan<'a>(
-    bytes: &'a [u8],
+pub(crate) fn scan(
+    bytes: &[u8],
     depth_max: usize,
-    builder: &mut HeadBuilder<'a>,
+    builder: &mut HeadBuilder,
 ) -> Result<(), ScanError> {
     let mut cursor = Cursor::new(bytes, 0, depth_max);
     cursor.expect(b'{', "an object must be a JSON object")?;
@@ -24,15 +21,15 @@ pub(super) fn scan<'a>(
                 builder.metadata = offset(start)..offset(cursor.at());
             }
             "metadata" => {}
-            "kind" => builder.own.kind = optional_string(&mut cursor)?,
-            "apiVersion" => builder.own.api_version = optional_string(&mut cursor)?,
+            "kind" => builder.kind = optional_string(&mut cursor)?,
+            "apiVersion" => builder.api_version = optional_string(&mut cursor)?,
             _ => cursor.skip()?,
         }
     }
     cursor.end()
 }
 
-fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
+fn metadata(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
     cursor.expect(b'{', "metadata is no object")?;
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
@@ -57,7 +54,7 @@ fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Resul
     Ok(())
 }
 
-fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
+fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
     builder.labels.clear();
     if cursor.null() {
         return Ok(());
@@ -72,7 +69,7 @@ fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), 
     Ok(())
 }
 
-fn owners(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
+fn owners(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
     builder.owners.clear();
     if cursor.null() {
         return Ok(());
@@ -110,16 +107,16 @@ fn optional_str(cursor: &mut Cursor<'_>) -> Result<Option<Str>, ScanError> {
     if cursor.null() { Ok(None) } else { cursor.string().map(Some) }
 }
 
-fn optional_string<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Cow<'a, str>>, ScanError> {
+fn optional_string(cursor: &mut Cursor<'_>) -> Result<Option<String>, ScanError> {
     match optional_str(cursor)? {
-        Some(string) => cursor.text(string).map(Some),
+        Some(string) => Ok(Some(cursor.text(string)?.into_owned())),
         None => Ok(None),
     }
 }
 
 fn optional_text(
     cursor: &mut Cursor<'_>,
-    builder: &mut HeadBuilder<'_>,
+    builder: &mut HeadBuilder,
 ) -> Result<Option<Text>, ScanError> {
     match optional_str(cursor)? {
         Some(string) => text(cursor, builder, string).map(Some),
@@ -127,11 +124,7 @@ fn optional_text(
     }
 }
 
-fn text(
-    cursor: &Cursor<'_>,
-    builder: &mut HeadBuilder<'_>,
-    string: Str,
-) -> Result<Text, ScanError> {
+fn text(cursor: &Cursor<'_>, builder: &mut HeadBuilder, string: Str) -> Result<Text, ScanError> {
     let text = cursor.text(string)?;
     Ok(if string.escaped {
         builder.in_extra(&text)

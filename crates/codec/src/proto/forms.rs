@@ -1,0 +1,113 @@
+//! The values whose JSON form is not that of their wire type: times, and text that is not UTF-8.
+
+use std::borrow::Cow;
+
+/// Seconds of the zero time of Go, 0001-01-01T00:00:00Z, which JSON shows as null.
+pub(crate) const ZERO_TIME: i64 = -62_135_596_800;
+
+/// A short text in place: times come several to an object, and none needs an allocation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    bytes: [u8; 40],
+    length: u8,
+}
+
+impl Stamp {
+    fn new() -> Self {
+        Self { bytes: [0; 40], length: 0 }
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.bytes[usize::from(self.length)] = byte;
+        self.length += 1;
+    }
+
+    /// `value` in decimal, with at least `width` digits.
+    fn digits(&mut self, value: u64, width: u32) {
+        let mut power = 1_u64;
+        let mut count = 1;
+        while count < width || value / power >= 10 {
+            power *= 10;
+            count += 1;
+        }
+        while power > 0 {
+            self.push(b'0' + (value / power % 10) as u8);
+            power /= 10;
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        // Only ASCII is ever pushed.
+        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
+    }
+}
+
+/// A time as Go writes it in JSON: RFC 3339 in UTC, with microseconds if `micros` is given.
+pub(crate) fn time(seconds: i64, micros: Option<u32>) -> Option<Stamp> {
+    let days = seconds.div_euclid(86_400);
+    let of_day = seconds.rem_euclid(86_400).cast_unsigned();
+    let (year, month, day) = civil(days);
+    let mut stamp = Stamp::new();
+    // Outside of these years there is no RFC 3339 form.
+    let year = u64::try_from(year).ok().filter(|year| *year <= 9999)?;
+    stamp.digits(year, 4);
+    for (separator, value) in [
+        (b'-', month),
+        (b'-', day),
+        (b'T', of_day / 3600),
+        (b':', of_day / 60 % 60),
+        (b':', of_day % 60),
+    ] {
+        stamp.push(separator);
+        stamp.digits(value, 2);
+    }
+    if let Some(micros) = micros {
+        stamp.push(b'.');
+        stamp.digits(u64::from(micros), 6);
+    }
+    stamp.push(b'Z');
+    Some(stamp)
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
+///
+/// Counts in eras of 400 years that begin on the first of March, so that the leap day is the last of its year.
+fn civil(days: i64) -> (i64, u64, u64) {
+    let days = days.saturating_add(719_468);
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month.cast_unsigned(), day.cast_unsigned())
+}
+
+/// Text for bytes that should be UTF-8.
+///
+/// Protobuf clients do store text cut in the middle of a character, in messages of Events for one. Go shows each byte that
+/// belongs to no character as U+FFFD, and so do we; to refuse would hide the object.
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(replaced(bytes)),
+    }
+}
+
+#[cold]
+fn replaced(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for _ in chunk.invalid() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
