@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kubestrata_api_types::{Answer, Collection, Format, Representation, ResourceType, Unreadable};
 
-use crate::encoded::SelfType;
 use crate::envelope::{self, EnvelopeError};
+use crate::head::SelfType;
 use crate::limits::Limits;
 use crate::{Encoded, status};
 
@@ -46,15 +46,18 @@ pub fn decode_object(
 
 fn json(collection: &Collection, body: &[u8]) -> Result<Answer<Encoded>, AnswerError> {
     let read = |resource: &Arc<ResourceType>| {
-        Encoded::read_typed(resource, Format::Json, body, &collection.prune, Limits::DEFAULT.depth)
-            .map_err(AnswerError::Unreadable)
+        let depth = Limits::DEFAULT.depth;
+        Encoded::read_and(resource, Format::Json, body, &collection.prune, depth, |own| {
+            (is_status(own), own_type(collection, own))
+        })
+        .map_err(AnswerError::Unreadable)
     };
-    let (object, own) = read(&collection.resource)?;
-    if own.kind.as_deref() == Some("Status") && own.api_version.as_deref() == Some("v1") {
+    let (object, (is_status, own_type)) = read(&collection.resource)?;
+    if is_status {
         let status = status::from_json(body).ok_or(AnswerError::MalformedStatus)?;
         return Ok(Answer::Status(Box::new(status)));
     }
-    match own_type(collection, &own) {
+    match own_type {
         Some(resource) => read(&resource).map(|(object, _)| Answer::Object(object)),
         None => Ok(Answer::Object(object)),
     }
@@ -62,15 +65,12 @@ fn json(collection: &Collection, body: &[u8]) -> Result<Answer<Encoded>, AnswerE
 
 fn protobuf(collection: &Collection, body: &[u8]) -> Result<Answer<Encoded>, AnswerError> {
     let envelope = envelope::open(body).map_err(AnswerError::Envelope)?;
-    if envelope.kind == "Status" && envelope.api_version == "v1" {
+    let own = envelope.self_type();
+    if is_status(&own) {
         let status =
             status::from_protobuf(envelope.message).map_err(|_| AnswerError::MalformedStatus)?;
         return Ok(Answer::Status(Box::new(status)));
     }
-    let own = SelfType {
-        api_version: Some(envelope.api_version.to_owned()),
-        kind: Some(envelope.kind.to_owned()),
-    };
     let other = own_type(collection, &own);
     let resource = other.as_ref().unwrap_or(&collection.resource);
     Encoded::read(resource, Format::Protobuf, envelope.message, &collection.prune)
@@ -78,8 +78,12 @@ fn protobuf(collection: &Collection, body: &[u8]) -> Result<Answer<Encoded>, Ans
         .map_err(AnswerError::Unreadable)
 }
 
+fn is_status(own: &SelfType<'_>) -> bool {
+    own.kind.as_deref() == Some("Status") && own.api_version.as_deref() == Some("v1")
+}
+
 /// The resource type of an object that is not of the collection's own.
-fn own_type(collection: &Collection, own: &SelfType) -> Option<Arc<ResourceType>> {
+fn own_type(collection: &Collection, own: &SelfType<'_>) -> Option<Arc<ResourceType>> {
     let (api_version, kind) = (own.api_version.as_deref()?, own.kind.as_deref()?);
     let expected = &collection.resource;
     if expected.matches(api_version, kind) || is_partial(collection, api_version, kind) {
@@ -97,7 +101,7 @@ pub(crate) fn is_partial(collection: &Collection, api_version: &str, kind: &str)
 }
 
 /// Checks that an object of a list or watch is of the kind that was asked for. One that says nothing is.
-pub(crate) fn foreign(collection: &Collection, own: &SelfType) -> Option<String> {
+pub(crate) fn foreign(collection: &Collection, own: &SelfType<'_>) -> Option<String> {
     let (kind, api_version) = (own.kind.as_deref()?, own.api_version.as_deref()?);
     let fits =
         collection.resource.matches(api_version, kind) || is_partial(collection, api_version, kind);

@@ -9,7 +9,7 @@ use kubestrata_api_types::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::head::{Head, HeadBuilder, OBJECT_BYTES_MAX};
+use crate::head::{Head, HeadBuilder, OBJECT_BYTES_MAX, SelfType};
 use crate::limits::Limits;
 use crate::{decode, head, prune, view};
 
@@ -29,13 +29,6 @@ struct Inner {
     bytes: Box<[u8]>,
 }
 
-/// What an object says that it is.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SelfType {
-    pub(crate) api_version: Option<String>,
-    pub(crate) kind: Option<String>,
-}
-
 impl Encoded {
     /// Reads an object of a known type, cutting out the fields `prune` first.
     ///
@@ -53,20 +46,21 @@ impl Encoded {
         prune: &[FieldPath],
     ) -> Result<Self, Unreadable> {
         let depth = Limits::DEFAULT.depth;
-        Self::read_typed(resource, format, bytes, prune, depth).map(|(encoded, _)| encoded)
+        let read = Self::read_and(resource, format, bytes, prune, depth, |_| ());
+        read.map(|(encoded, ())| encoded)
     }
 
-    /// The same, and what the object says of its type. In protobuf the message says nothing: its envelope does.
-    pub(crate) fn read_typed(
+    /// The same, and what `inspect` makes of what the object says of its type.
+    pub(crate) fn read_and<R>(
         resource: &Arc<ResourceType>,
         format: Format,
         bytes: &[u8],
         prune: &[FieldPath],
         depth_max: usize,
-    ) -> Result<(Self, SelfType), Unreadable> {
-        let mut builder = HeadBuilder::default();
+        inspect: impl FnOnce(&SelfType<'_>) -> R,
+    ) -> Result<(Self, R), Unreadable> {
         if bytes.len() > OBJECT_BYTES_MAX {
-            return Err(builder.unreadable("larger than 2 GiB"));
+            return Err(HeadBuilder::default().unreadable("larger than 2 GiB"));
         }
         let bytes: Box<[u8]> = if prune.is_empty() {
             bytes.into()
@@ -75,17 +69,20 @@ impl Encoded {
                 Ok(bytes) => bytes.into(),
                 Err(error) => {
                     // The head may still say which object this is.
+                    let mut builder = HeadBuilder::default();
                     let _ = head::scan(format, bytes, depth_max, &mut builder);
                     return Err(builder.unreadable(error.to_string()));
                 }
             }
         };
+        let mut builder = HeadBuilder::default();
         if let Err(error) = head::scan(format, &bytes, depth_max, &mut builder) {
             return Err(builder.unreadable(error.to_string()));
         }
-        let own = SelfType { api_version: builder.api_version.take(), kind: builder.kind.take() };
+        let inspected = inspect(&builder.own);
         let head = builder.build(&bytes);
-        Ok((Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, bytes })), own))
+        let inner = Inner { head, resource: Arc::clone(resource), format, bytes };
+        Ok((Self(Arc::new(inner)), inspected))
     }
 
     /// The object's type.

@@ -2,6 +2,9 @@
 //!
 //! Fields of `Unknown`: 1 `typeMeta` {1 `apiVersion`, 2 `kind`}, 2 `raw`, 3 `contentEncoding`, 4 `contentType`.
 
+use std::borrow::Cow;
+
+use crate::head::SelfType;
 use crate::json::ScanError;
 use crate::wire::{self, Reader, Value};
 
@@ -21,6 +24,14 @@ pub struct Envelope<'a> {
     pub kind: &'a str,
     /// Its message.
     pub message: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// What the envelope says of its object; nothing where it says nothing.
+    pub(crate) fn self_type(&self) -> SelfType<'a> {
+        let some = |text: &'a str| (!text.is_empty()).then_some(Cow::Borrowed(text));
+        SelfType { api_version: some(self.api_version), kind: some(self.kind) }
+    }
 }
 
 /// The bytes are no envelope.

@@ -1,7 +1,9 @@
 //! The head of an object: what `Object` returns, as positions in the object's own bytes.
 
-pub(crate) mod json;
+mod json;
+mod protobuf;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use kubestrata_api_types::{Format, ObjectKey, OwnerRef, ResourceVersion, Timestamp, Unreadable};
@@ -9,15 +11,15 @@ use kubestrata_api_types::{Format, ObjectKey, OwnerRef, ResourceVersion, Timesta
 use crate::json::ScanError;
 
 /// Fills `builder` from an object's bytes. On an error it holds what was found before it.
-pub(crate) fn scan(
+pub(crate) fn scan<'a>(
     format: Format,
-    bytes: &[u8],
+    bytes: &'a [u8],
     depth_max: usize,
-    builder: &mut HeadBuilder,
+    builder: &mut HeadBuilder<'a>,
 ) -> Result<(), ScanError> {
     match format {
         Format::Json => json::scan(bytes, depth_max, builder),
-        Format::Protobuf => Err(ScanError { offset: 0, problem: "protobuf is not read" }),
+        Format::Protobuf => protobuf::scan(bytes, builder),
     }
 }
 
@@ -112,13 +114,20 @@ impl Head {
     }
 }
 
+/// What an object says that it is, where it does. In protobuf the message says nothing: its envelope does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SelfType<'a> {
+    pub(crate) api_version: Option<Cow<'a, str>>,
+    pub(crate) kind: Option<Cow<'a, str>>,
+}
+
 /// What a scan has found so far.
 ///
 /// Both scanners fill it; a later value of a field replaces an earlier one, as every decoder does it.
 #[derive(Debug, Default)]
-pub(crate) struct HeadBuilder {
-    pub(crate) name: String,
-    pub(crate) namespace: String,
+pub(crate) struct HeadBuilder<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) namespace: Cow<'a, str>,
     pub(crate) uid: Option<Text>,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) generation: Option<i64>,
@@ -127,12 +136,11 @@ pub(crate) struct HeadBuilder {
     pub(crate) owners: Vec<[Text; OWNER_TEXTS]>,
     pub(crate) extra: String,
     pub(crate) metadata: Range<u32>,
-    /// What the object says of itself, where it does.
-    pub(crate) api_version: Option<String>,
-    pub(crate) kind: Option<String>,
+    /// What the object says of itself.
+    pub(crate) own: SelfType<'a>,
 }
 
-impl HeadBuilder {
+impl HeadBuilder<'_> {
     /// A text that stands in the bytes.
     pub(crate) fn in_bytes(start: usize, end: usize) -> Text {
         Text { at: offset(start), length: offset(end - start) }

@@ -1,6 +1,7 @@
 //! Reading a list while it arrives.
 
 mod json;
+mod protobuf;
 
 use kubestrata_api_types::{
     Collection, Format, ListMeta, ListPart, Object as _, Representation, Unreadable,
@@ -8,7 +9,7 @@ use kubestrata_api_types::{
 
 use crate::Encoded;
 use crate::answer::foreign;
-use crate::encoded::SelfType;
+use crate::head::SelfType;
 use crate::json::{ScanError, Skipper};
 use crate::limits::Limits;
 
@@ -57,6 +58,7 @@ pub struct ListDecoder {
     limits: Limits,
     format: Format,
     json: json::State,
+    protobuf: protobuf::State,
     buffer: Vec<u8>,
     /// Where the rest starts in `buffer`.
     start: usize,
@@ -64,7 +66,7 @@ pub struct ListDecoder {
     dropped: usize,
     /// How far the next value has been looked at, for JSON.
     skipper: Option<Skipper>,
-    own: SelfType,
+    own: SelfType<'static>,
     meta_seen: bool,
     /// The whole list has been read.
     complete: bool,
@@ -80,6 +82,7 @@ impl ListDecoder {
             limits,
             format,
             json: json::State::default(),
+            protobuf: protobuf::State::default(),
             buffer: Vec::new(),
             start: 0,
             dropped: 0,
@@ -119,7 +122,7 @@ impl ListDecoder {
         }
         let result = match self.format {
             Format::Json => self.next_json(),
-            Format::Protobuf => Ok(None),
+            Format::Protobuf => self.next_protobuf(),
         };
         self.broken = result.is_err();
         result
@@ -146,17 +149,18 @@ impl ListDecoder {
     /// The part for one item.
     fn item(&self, bytes: &[u8]) -> ListPart<Encoded> {
         let collection = &self.collection;
-        let read = Encoded::read_typed(
+        let read = Encoded::read_and(
             &collection.resource,
             self.format,
             bytes,
             &collection.prune,
             self.limits.depth,
+            |own| foreign(collection, own),
         );
         match read {
             Err(unreadable) => ListPart::Unreadable(unreadable),
-            Ok((encoded, own)) => {
-                let problem = foreign(collection, &own)
+            Ok((encoded, foreign)) => {
+                let problem = foreign
                     .or_else(|| encoded.name().is_empty().then(|| "no metadata.name".to_owned()));
                 match problem {
                     None => ListPart::Item(encoded),

@@ -64,7 +64,8 @@ pub(crate) fn from_json(text: &[u8]) -> Option<Status> {
     Some(Status { continue_token: token.filter(|token| !token.is_empty()), ..outer.status })
 }
 
-fn from_envelope(body: &[u8]) -> Option<Status> {
+/// A Status from its message in an envelope, if it is one.
+pub(crate) fn from_envelope(body: &[u8]) -> Option<Status> {
     let envelope = envelope::open(body).ok()?;
     if envelope.kind != "Status" { None } else { from_protobuf(envelope.message).ok() }
 }

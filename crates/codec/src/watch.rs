@@ -1,14 +1,16 @@
 //! Reading a watch.
 
 mod json;
+mod protobuf;
 
 use kubestrata_api_types::{
-    Bookmark, Collection, Event, Format, Object as _, ResourceVersion, Status, Unreadable,
+    Bookmark, Collection, Event, FieldPath, Format, Object as _, ResourceVersion, Status,
+    Unreadable,
 };
 
 use crate::Encoded;
 use crate::answer::foreign;
-use crate::encoded::SelfType;
+use crate::head::SelfType;
 use crate::json::ScanError;
 use crate::limits::Limits;
 
@@ -112,7 +114,7 @@ impl WatchDecoder {
         }
         let result = match self.format {
             Format::Json => self.next_json(),
-            Format::Protobuf => Ok(None),
+            Format::Protobuf => self.next_protobuf(),
         };
         self.broken = result.is_err();
         result
@@ -142,7 +144,7 @@ impl WatchDecoder {
         event_type: &str,
         format: Format,
         object: &[u8],
-        envelope: Option<SelfType>,
+        envelope: Option<SelfType<'_>>,
     ) -> Event<Encoded> {
         if event_type == "BOOKMARK" {
             return self.bookmark(format, object, envelope);
@@ -152,11 +154,7 @@ impl WatchDecoder {
             "MODIFIED" => Event::Modified,
             "DELETED" => Event::Deleted,
             _ => {
-                return Event::Unreadable(Unreadable {
-                    key: None,
-                    resource_version: ResourceVersion::UNSET,
-                    problem: "unknown type of event".to_owned(),
-                });
+                return Event::Unreadable(anonymous("unknown type of event".to_owned()));
             }
         };
         match self.read(format, object, &self.collection.prune, envelope) {
@@ -174,15 +172,9 @@ impl WatchDecoder {
         &self,
         format: Format,
         object: &[u8],
-        envelope: Option<SelfType>,
+        envelope: Option<SelfType<'_>>,
     ) -> Event<Encoded> {
-        let unreadable = |problem: String| {
-            Event::Unreadable(Unreadable {
-                key: None,
-                resource_version: ResourceVersion::UNSET,
-                problem,
-            })
-        };
+        let unreadable = |problem| Event::Unreadable(anonymous(problem));
         let encoded = match self.read(format, object, &[], envelope) {
             Ok(encoded) => encoded,
             Err(error) => return unreadable(error.problem),
@@ -204,21 +196,25 @@ impl WatchDecoder {
         &self,
         format: Format,
         object: &[u8],
-        prune: &[kubestrata_api_types::FieldPath],
-        envelope: Option<SelfType>,
+        prune: &[FieldPath],
+        envelope: Option<SelfType<'_>>,
     ) -> Result<Encoded, Unreadable> {
-        let (encoded, own) = Encoded::read_typed(
+        let (encoded, foreign) = Encoded::read_and(
             &self.collection.resource,
             format,
             object,
             prune,
             self.limits.depth,
+            |own| foreign(&self.collection, envelope.as_ref().unwrap_or(own)),
         )?;
-        match foreign(&self.collection, &envelope.unwrap_or(own)) {
+        match foreign {
             None => Ok(encoded),
-            Some(problem) => {
-                Err(Unreadable { key: None, resource_version: ResourceVersion::UNSET, problem })
-            }
+            Some(problem) => Err(anonymous(problem)),
         }
     }
+}
+
+/// The report on an object of which nothing may be told: neither its name nor its version is the collection's.
+fn anonymous(problem: String) -> Unreadable {
+    Unreadable { key: None, resource_version: ResourceVersion::UNSET, problem }
 }

@@ -1,14 +1,17 @@
 //! The head scan of JSON.
 
-use super::{HeadBuilder, Text, offset};
-use crate::json::{Cursor, ScanError, Str};
+use std::borrow::Cow;
+
 use kubestrata_api_types::{ResourceVersion, Timestamp};
 
+use super::{HeadBuilder, Text, offset};
+use crate::json::{Cursor, ScanError, Str};
+
 /// Scans an object's text. On an error `builder` holds what was found before it.
-pub(crate) fn scan(
-    bytes: &[u8],
+pub(super) fn scan<'a>(
+    bytes: &'a [u8],
     depth_max: usize,
-    builder: &mut HeadBuilder,
+    builder: &mut HeadBuilder<'a>,
 ) -> Result<(), ScanError> {
     let mut cursor = Cursor::new(bytes, 0, depth_max);
     cursor.expect(b'{', "an object must be a JSON object")?;
@@ -21,15 +24,15 @@ pub(crate) fn scan(
                 builder.metadata = offset(start)..offset(cursor.at());
             }
             "metadata" => {}
-            "kind" => builder.kind = optional_string(&mut cursor)?,
-            "apiVersion" => builder.api_version = optional_string(&mut cursor)?,
+            "kind" => builder.own.kind = optional_string(&mut cursor)?,
+            "apiVersion" => builder.own.api_version = optional_string(&mut cursor)?,
             _ => cursor.skip()?,
         }
     }
     cursor.end()
 }
 
-fn metadata(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
+fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
     cursor.expect(b'{', "metadata is no object")?;
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
@@ -54,7 +57,7 @@ fn metadata(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), Sc
     Ok(())
 }
 
-fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
+fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
     builder.labels.clear();
     if cursor.null() {
         return Ok(());
@@ -69,7 +72,7 @@ fn labels(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), Scan
     Ok(())
 }
 
-fn owners(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder) -> Result<(), ScanError> {
+fn owners(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
     builder.owners.clear();
     if cursor.null() {
         return Ok(());
@@ -107,16 +110,16 @@ fn optional_str(cursor: &mut Cursor<'_>) -> Result<Option<Str>, ScanError> {
     if cursor.null() { Ok(None) } else { cursor.string().map(Some) }
 }
 
-fn optional_string(cursor: &mut Cursor<'_>) -> Result<Option<String>, ScanError> {
+fn optional_string<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Cow<'a, str>>, ScanError> {
     match optional_str(cursor)? {
-        Some(string) => Ok(Some(cursor.text(string)?.into_owned())),
+        Some(string) => cursor.text(string).map(Some),
         None => Ok(None),
     }
 }
 
 fn optional_text(
     cursor: &mut Cursor<'_>,
-    builder: &mut HeadBuilder,
+    builder: &mut HeadBuilder<'_>,
 ) -> Result<Option<Text>, ScanError> {
     match optional_str(cursor)? {
         Some(string) => text(cursor, builder, string).map(Some),
@@ -124,7 +127,11 @@ fn optional_text(
     }
 }
 
-fn text(cursor: &Cursor<'_>, builder: &mut HeadBuilder, string: Str) -> Result<Text, ScanError> {
+fn text(
+    cursor: &Cursor<'_>,
+    builder: &mut HeadBuilder<'_>,
+    string: Str,
+) -> Result<Text, ScanError> {
     let text = cursor.text(string)?;
     Ok(if string.escaped {
         builder.in_extra(&text)

@@ -1,0 +1,119 @@
+//! The head scan of protobuf.
+//!
+//! Metadata is field 1 of every kind's message. Fields of `ObjectMeta`: 1 name, 3 namespace, 5 uid, 6 resourceVersion,
+//! 7 generation, 9 deletionTimestamp {1 seconds, 2 nanos}, 11 labels {1 key, 2 value}, 13 ownerReferences {1 kind, 3 name,
+//! 4 uid, 5 apiVersion, 6 controller}. Go writes scalars even when they are zero: zero and empty mean absent.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use kubestrata_api_types::{ResourceVersion, Timestamp};
+
+use super::{HeadBuilder, OWNER_TEXTS, offset};
+use crate::json::ScanError;
+use crate::wire::{Reader, Value};
+
+/// Scans an object's message. On an error `builder` holds what was found before it.
+pub(super) fn scan<'a>(bytes: &'a [u8], builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
+    let mut reader = Reader::new(bytes);
+    let mut seen = false;
+    while let Some(field) = reader.next()? {
+        if field.number != 1 {
+            continue;
+        }
+        let Value::Bytes(range) = field.value else {
+            return Err(ScanError { offset: field.span.start, problem: "metadata is no message" });
+        };
+        // Decoders differ in what they make of two: some merge them, some take the last.
+        if std::mem::replace(&mut seen, true) {
+            return Err(ScanError { offset: field.span.start, problem: "metadata twice" });
+        }
+        builder.metadata = offset(range.start)..offset(range.end);
+        metadata(reader.inner(range), builder)?;
+    }
+    Ok(())
+}
+
+fn metadata<'a>(mut reader: Reader<'a>, builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
+    while let Some(field) = reader.next()? {
+        match (field.number, field.value) {
+            (1, Value::Bytes(range)) => builder.name = Cow::Borrowed(reader.text(range)?),
+            (3, Value::Bytes(range)) => builder.namespace = Cow::Borrowed(reader.text(range)?),
+            (5, Value::Bytes(range)) => {
+                reader.text(range.clone())?;
+                builder.uid = Some(HeadBuilder::in_bytes(range.start, range.end));
+            }
+            (6, Value::Bytes(range)) => {
+                builder.resource_version = ResourceVersion::new(reader.text(range)?);
+            }
+            (7, Value::Varint(number)) => {
+                // Negative numbers are their two's complement in 64 bits.
+                builder.generation = (number != 0).then_some(number.cast_signed());
+            }
+            (9, Value::Bytes(range)) => builder.deletion_timestamp = time(&reader, range)?,
+            (11, Value::Bytes(range)) => label(reader.inner(range), builder)?,
+            (13, Value::Bytes(range)) => owner(reader.inner(range), builder)?,
+            (1 | 3 | 5 | 6 | 7 | 9 | 11 | 13, _) => {
+                let offset = field.span.start;
+                return Err(ScanError { offset, problem: "a field of another wire type" });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn time(reader: &Reader<'_>, range: Range<usize>) -> Result<Option<Timestamp>, ScanError> {
+    if range.is_empty() {
+        return Ok(None);
+    }
+    let offset = range.start;
+    let mut seconds = 0;
+    let mut inner = reader.inner(range);
+    while let Some(field) = inner.next()? {
+        if let (1, Value::Varint(number)) = (field.number, field.value) {
+            seconds = number.cast_signed();
+        }
+    }
+    // A `Time` has whole seconds; the nanoseconds are never written otherwise than zero, and not read by Go either.
+    Timestamp::from_second(seconds)
+        .map(Some)
+        .map_err(|_| ScanError { offset, problem: "a time out of range" })
+}
+
+fn label(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
+    let (mut key, mut value) = (HeadBuilder::empty(), HeadBuilder::empty());
+    while let Some(field) = reader.next()? {
+        let Value::Bytes(range) = field.value else { continue };
+        let place = match field.number {
+            1 => &mut key,
+            2 => &mut value,
+            _ => continue,
+        };
+        reader.text(range.clone())?;
+        *place = HeadBuilder::in_bytes(range.start, range.end);
+    }
+    builder.labels.push((key, value));
+    Ok(())
+}
+
+fn owner(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
+    let mut owner = [HeadBuilder::empty(); OWNER_TEXTS];
+    while let Some(field) = reader.next()? {
+        let (index, range) = match (field.number, field.value) {
+            (5, Value::Bytes(range)) => (0, range),
+            (1, Value::Bytes(range)) => (1, range),
+            (3, Value::Bytes(range)) => (2, range),
+            (4, Value::Bytes(range)) => (3, range),
+            (6, Value::Varint(number)) => {
+                owner[4] = HeadBuilder::flag(number != 0);
+                continue;
+            }
+            _ => continue,
+        };
+        reader.text(range.clone())?;
+        owner[index] = HeadBuilder::in_bytes(range.start, range.end);
+    }
+    builder.owners.push(owner);
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What can go wrong.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubestrata_api_types::Unreadable;
+use kubestrata_store_index::IndexProblem;
+
+/// The informer is not synced.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SyncError {
+    /// Not within the time allowed.
+    #[error("the informer of {resource} was not synced within {waited:?}")]
+    Timeout {
+        /// What it follows, as in `deployments.apps`.
+        resource: String,
+        /// How long was waited.
+        waited: Duration,
+        /// The reflector's last failure: a missing permission or kind shows here.
+        #[source]
+        last_error: Option<Arc<dyn Error + Send + Sync>>,
+    },
+    /// It was never started.
+    #[error("the informer of {resource} is not started")]
+    NotStarted {
+        /// What it would follow.
+        resource: String,
+    },
+    /// It is stopped, and will not be synced any more.
+    #[error("the informer of {resource} is stopped")]
+    Stopped {
+        /// What it followed.
+        resource: String,
+    },
+}
+
+/// The informer is stopped and takes no more handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the informer is stopped")]
+#[non_exhaustive]
+pub struct Stopped;
+
+/// The handler ended before it was synced: it was removed, or its informer stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the handler was removed, or its informer stopped")]
+#[non_exhaustive]
+pub struct Ended;
+
+/// Something that costs one object or one call, and nothing else.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// An object cannot be read. If an earlier state of it is stored, that one stays.
+    #[error("an object was left out")]
+    Unreadable(#[source] Unreadable),
+    /// An object is stored, but an index does not find it.
+    #[error("an index is incomplete")]
+    Index(#[source] IndexProblem),
+    /// A handler panicked; the change counts as told.
+    #[error("handler {handler:?} panicked")]
+    HandlerPanicked {
+        /// The handler's name.
+        handler: Cow<'static, str>,
+    },
+}

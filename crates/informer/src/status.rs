@@ -1,0 +1,46 @@
+//! How an informer is doing.
+
+use std::borrow::Cow;
+
+use kubestrata_reflector::ReflectorStatus;
+use kubestrata_store_index::StoreVersion;
+
+/// How an informer is doing: a snapshot, from [`Informer::status`](crate::Informer::status).
+///
+/// How old the store is, is told by `reflector`: live since, last event, last bookmark, last failure.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct InformerStatus {
+    /// Whether it was started.
+    pub started: bool,
+    /// Whether the first state is in the store and was handed to the handlers. Never false again once true.
+    pub synced: bool,
+    /// The connection to the server.
+    pub reflector: ReflectorStatus,
+    /// Changes between reflector and store.
+    pub queued: usize,
+    /// The store's version.
+    pub version: StoreVersion,
+    /// Objects in the store.
+    pub objects: usize,
+    /// Objects that could not be read, so far.
+    pub unreadable: u64,
+    /// Times that an index could not handle an object, so far.
+    pub index_problems: u64,
+    /// The handlers.
+    pub handlers: Vec<HandlerStatus>,
+}
+
+/// How one handler is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerStatus {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Whether it was told of every object that was there when it began.
+    pub synced: bool,
+    /// Changes that wait for it.
+    pub backlog: usize,
+    /// Its panics, so far.
+    pub panics: u64,
+}

@@ -1,0 +1,284 @@
+//! The machine with a clock and a connection: the stream.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use kubestrata_api_types::{
+    BoxError, BoxFuture, Collection, Event, ListStream, ListWatch, Object, Tick, Update,
+    WatchStream,
+};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::failure::Fault;
+use crate::state::{Machine, Note, Step};
+use crate::status::{Failing, LastFailure};
+use crate::{Config, Failure, Phase, Recovery, StatusHandle};
+
+/// Items taken in one poll while a state is gathered, before other tasks get a turn.
+const TURN: u32 = 256;
+
+/// Follows a collection: a stream of updates that begins with the state and never ends.
+///
+/// Each [`Update::Replace`] is the whole state; each [`Update::Event`] follows from what came before. Versions never go
+/// back between two states. An event of an object that cannot be read is passed on, and costs that object alone.
+///
+/// It works only while it is polled, holds one connection at a time, and buffers one update. Dropping it closes the
+/// connection. It must be polled within a tokio runtime with time enabled.
+pub struct Reflector<T> {
+    source: Arc<dyn ListWatch<T>>,
+    collection: Collection,
+    machine: Machine<T>,
+    io: Io<T>,
+    /// Armed for the time that the machine's last step gave.
+    timer: Pin<Box<Sleep>>,
+    origin: Instant,
+    config: Config,
+    status: StatusHandle,
+    /// The phase that the status shows.
+    phase: Phase,
+}
+
+/// What runs.
+enum Io<T> {
+    Nothing,
+    OpeningList(BoxFuture<Result<ListStream<T>, BoxError>>),
+    OpeningWatch(BoxFuture<Result<WatchStream<T>, BoxError>>),
+    Listing(ListStream<T>),
+    Watching(WatchStream<T>),
+}
+
+impl<T: Object> Reflector<T> {
+    /// A reflector of a collection. Nothing is asked for before the first poll.
+    pub fn new(source: impl ListWatch<T>, collection: Collection, config: Config) -> Self {
+        let origin = Instant::now();
+        Self {
+            source: Arc::new(source),
+            collection,
+            machine: Machine::new(config.clone()),
+            io: Io::Nothing,
+            timer: Box::pin(sleep_until(origin)),
+            origin,
+            config,
+            status: StatusHandle::default(),
+            phase: Phase::default(),
+        }
+    }
+
+    /// How it is doing, to be asked at any time and from anywhere.
+    pub fn status(&self) -> StatusHandle {
+        self.status.clone()
+    }
+
+    /// The collection that it follows.
+    pub fn collection(&self) -> &Collection {
+        &self.collection
+    }
+
+    /// The next update.
+    ///
+    /// Cancel-safe: a cancelled call loses nothing; what it began goes on at the next call.
+    pub async fn next(&mut self) -> Update<T> {
+        poll_fn(|cx| self.poll_update(cx)).await
+    }
+
+    fn now(&self) -> Tick {
+        Tick::from_origin(self.origin.elapsed())
+    }
+
+    fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<Update<T>> {
+        for _ in 0..TURN {
+            let step = self.machine.step(self.now());
+            self.tell();
+            let deadline = match step {
+                Step::Emit(update) => return Poll::Ready(self.emit(update)),
+                Step::List(options) => {
+                    if options.continue_token.is_none() {
+                        self.config.metrics.lists.increment();
+                    }
+                    self.io = Io::OpeningList(self.source.list(&self.collection, options));
+                    continue;
+                }
+                Step::Watch(options) => {
+                    let metrics = &self.config.metrics;
+                    if options.send_initial_events.is_some() {
+                        metrics.streaming_lists.increment();
+                    } else {
+                        metrics.watches.increment();
+                    }
+                    self.io = Io::OpeningWatch(self.source.watch(&self.collection, options));
+                    continue;
+                }
+                Step::Read(deadline) => {
+                    if self.poll_io(cx).is_ready() {
+                        continue;
+                    }
+                    deadline
+                }
+                Step::Sleep(until) => {
+                    self.io = Io::Nothing;
+                    until
+                }
+            };
+            let deadline = self.origin + deadline.since_origin();
+            if self.timer.deadline() != deadline {
+                self.timer.as_mut().reset(deadline);
+            }
+            if self.timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.machine.on_deadline(self.now());
+        }
+        // A state that is ready in full would else keep its thread until it is gathered.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Moves what runs by one item; ready if the machine has something new to decide.
+    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.io {
+            Io::Nothing => return Poll::Pending,
+            Io::OpeningList(opening) => match std::task::ready!(opening.as_mut().poll(cx)) {
+                Ok(stream) => self.io = Io::Listing(stream),
+                Err(error) => self.broken(error),
+            },
+            Io::OpeningWatch(opening) => match std::task::ready!(opening.as_mut().poll(cx)) {
+                Ok(stream) => {
+                    self.io = Io::Watching(stream);
+                    self.machine.on_accepted(self.now());
+                }
+                Err(error) => self.broken(error),
+            },
+            Io::Listing(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
+                Some(Ok(part)) => self.machine.on_part(part, self.now()),
+                Some(Err(error)) => self.broken(error),
+                None => {
+                    self.io = Io::Nothing;
+                    self.machine.on_list_end(self.now());
+                }
+            },
+            Io::Watching(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
+                Some(Ok(event)) => {
+                    if let Event::Unreadable(unreadable) = &event {
+                        self.config.metrics.unreadable.increment();
+                        tracing::warn!(collection = %self.collection.resource, %unreadable);
+                    }
+                    self.machine.on_event(event, self.now());
+                }
+                Some(Err(error)) => self.broken(error),
+                None => {
+                    self.io = Io::Nothing;
+                    self.machine.on_watch_end(self.now());
+                }
+            },
+        }
+        Poll::Ready(())
+    }
+
+    fn broken(&mut self, error: BoxError) {
+        self.io = Io::Nothing;
+        self.machine.on_error(Fault::of(error), self.now());
+    }
+
+    fn emit(&mut self, update: Update<T>) -> Update<T> {
+        let now = Instant::now();
+        self.status.change(|status| {
+            match &update {
+                Update::Replace(_) => status.states += 1,
+                Update::Event(event) => {
+                    status.last_event = Some(now);
+                    if matches!(event, Event::Bookmark(_)) {
+                        status.last_bookmark = Some(now);
+                    }
+                }
+            }
+            status.resource_version.clone_from(self.machine.version());
+        });
+        update
+    }
+
+    /// Turns the machine's notes into status, metrics, log and hook.
+    fn tell(&mut self) {
+        let mut told = false;
+        while let Some(note) = self.machine.note() {
+            told = true;
+            let now = Instant::now();
+            let resource = &self.collection.resource;
+            match note {
+                Note::Failed(failure) => self.failed(failure, now),
+                Note::Live => {
+                    self.config.metrics.live.set(1.0);
+                    tracing::debug!(%resource, version = %self.machine.version(), "live");
+                    self.status.change(|status| {
+                        status.live_since.get_or_insert(now);
+                        status.failing = None;
+                    });
+                }
+                Note::Ended => tracing::debug!(%resource, "the watch ended; opening it again"),
+                Note::State => {
+                    tracing::debug!(%resource, version = %self.machine.version(), "state complete");
+                    self.status.change(|status| status.waiting_for_end_bookmark = None);
+                }
+                Note::NoEndBookmark(since) => {
+                    let since = self.origin + since.since_origin();
+                    tracing::warn!(%resource, waited = ?(now - since), "no end bookmark yet");
+                    self.status.change(|status| status.waiting_for_end_bookmark = Some(since));
+                }
+            }
+        }
+        let phase = self.machine.public_phase();
+        if told || self.phase != phase {
+            self.phase = phase;
+            self.status.change(|status| {
+                status.phase = phase;
+                status.fallback = self.machine.fallback();
+            });
+        }
+    }
+
+    fn failed(&mut self, failure: Failure, now: Instant) {
+        let metrics = &self.config.metrics;
+        metrics.failed(&failure);
+        metrics.live.set(0.0);
+        let Failure { during, recovery, error } = &failure;
+        let resource = &self.collection.resource;
+        if matches!(recovery, Recovery::Reopen) {
+            tracing::debug!(%resource, %during, %recovery, error = &**error as &dyn std::error::Error);
+        } else {
+            tracing::warn!(%resource, %during, %recovery, error = &**error as &dyn std::error::Error);
+        }
+        if let Some(hook) = &self.config.on_failure {
+            hook.call(&failure);
+        }
+        self.status.change(|status| {
+            status.live_since = None;
+            status.waiting_for_end_bookmark = None;
+            let failing = status.failing.get_or_insert(Failing { since: now, count: 0 });
+            failing.count = failing.count.saturating_add(1);
+            status.last_failure = Some(LastFailure { failure, at: now });
+        });
+    }
+}
+
+impl<T: Object> Stream for Reflector<T> {
+    type Item = Update<T>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_update(cx).map(Some)
+    }
+}
+
+// Nothing in it is pinned in place: streams, futures and the timer are boxed.
+impl<T> Unpin for Reflector<T> {}
+
+impl<T: Object> fmt::Debug for Reflector<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reflector")
+            .field("collection", &self.collection)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}

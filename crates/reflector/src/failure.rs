@@ -1,0 +1,185 @@
+//! What can go wrong, and what a reflector makes of it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubestrata_api_types::{BoxError, Status, cause_ref, reason};
+
+/// What a reflector was doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum During {
+    /// A streaming list: a watch that begins with the state (KEP-3157).
+    StreamingList,
+    /// A plain list.
+    List,
+    /// A watch.
+    Watch,
+}
+
+impl fmt::Display for During {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StreamingList => "streaming list",
+            Self::List => "list",
+            Self::Watch => "watch",
+        })
+    }
+}
+
+/// What a reflector does about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Recovery {
+    /// Ask again for the same, after this delay.
+    Retry(Duration),
+    /// Open the watch again at once, from the last version.
+    Reopen,
+    /// Get the whole state again, after this delay.
+    Relist(Duration),
+    /// Ask at once for the most recent state, as the last version is not to be had.
+    AskForLatest,
+    /// Make a plain list at once, as the streaming one does not work.
+    FallBack,
+    /// The pages of a list have expired: make one list of everything at once.
+    ListWhole,
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Retry(delay) => write!(f, "retry after {delay:?}"),
+            Self::Reopen => f.write_str("reopen"),
+            Self::Relist(delay) => write!(f, "relist after {delay:?}"),
+            Self::AskForLatest => f.write_str("ask for the latest"),
+            Self::FallBack => f.write_str("fall back to a plain list"),
+            Self::ListWhole => f.write_str("list without pages"),
+        }
+    }
+}
+
+/// One failure: what, when, why, and what follows.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Failure {
+    /// What the reflector was doing.
+    pub during: During,
+    /// What it does now.
+    pub recovery: Recovery,
+    /// The error; a [`Status`] is in its chain where the server refused, and a [`ReflectorError`] where the reflector
+    /// itself found fault.
+    pub error: Arc<dyn Error + Send + Sync>,
+}
+
+impl Failure {
+    pub(crate) fn new(during: During, recovery: Recovery, error: Fault) -> Self {
+        Self { during, recovery, error: error.error }
+    }
+
+    /// What the server said, if it was the server.
+    pub fn status(&self) -> Option<&Status> {
+        cause_ref::<Status>(&*self.error)
+    }
+}
+
+/// Faults that a reflector finds itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReflectorError {
+    /// A watch ended in less than a second and brought nothing (client-go `VeryShortWatchError`).
+    #[error("very short watch: it ended after {0:?} without any event")]
+    VeryShort(Duration),
+    /// Watches end within a second again and again, though they bring something.
+    #[error("{0} watches in a row ended within a second")]
+    Short(u32),
+    /// A streaming list ended without the bookmark that ends the initial events.
+    #[error("the streaming list ended without its end bookmark, after {0} events")]
+    NoEndBookmark(u64),
+    /// A streaming list brings nothing new, and no end bookmark.
+    #[error("the streaming list brought nothing new for {0:?}, and no end bookmark")]
+    Stalled(Duration),
+    /// The server kept a watch open for longer than asked, without a word.
+    #[error("the watch outlived its timeout by {0:?}")]
+    Outlived(Duration),
+    /// The server did not accept a watch in time.
+    #[error("the watch was not accepted within {0:?}")]
+    NotAccepted(Duration),
+    /// A list brings nothing.
+    #[error("the list brought nothing for {0:?}")]
+    ListStalled(Duration),
+    /// A list ended without its metadata, so it is not known to be whole.
+    #[error("the list ended without its metadata")]
+    NoListMeta,
+}
+
+/// An error with the class that decides what follows.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) class: Class,
+    pub(crate) error: Arc<dyn Error + Send + Sync>,
+}
+
+/// Classes of errors (client-go `IsResourceExpired`, `isTooLargeResourceVersionError`, `isWatchErrorRetriable`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// 410 with reason Expired: also what a paged list may recover from by itself.
+    Expired,
+    /// 410 in any other form.
+    Gone,
+    /// The version is from the server's future.
+    TooLarge,
+    /// 429, and when to come back.
+    Throttled(Option<Duration>),
+    /// The connection was refused, or the server did not accept in time.
+    Refused,
+    /// The server said no in another way.
+    Status,
+    /// The stream ended too early to be trusted.
+    VeryShort,
+    /// The stream ended, broke or fell silent: nothing is said about the state.
+    Cut,
+    /// Anything else.
+    Other,
+}
+
+impl Fault {
+    pub(crate) fn of(error: BoxError) -> Self {
+        let error: Arc<dyn Error + Send + Sync> = Arc::from(error);
+        let class = classify(&*error);
+        Self { class, error }
+    }
+
+    pub(crate) fn own(class: Class, error: ReflectorError) -> Self {
+        Self { class, error: Arc::new(error) }
+    }
+}
+
+fn classify(error: &(dyn Error + 'static)) -> Class {
+    if let Some(status) = cause_ref::<Status>(error) {
+        return if status.is_too_large_resource_version() {
+            Class::TooLarge
+        } else if status.reason == reason::EXPIRED {
+            Class::Expired
+        } else if status.is_expired() {
+            Class::Gone
+        } else if status.is_too_many_requests() {
+            Class::Throttled(status.retry_after())
+        } else {
+            Class::Status
+        };
+    }
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        {
+            return Class::Refused;
+        }
+        current = error.source();
+    }
+    Class::Other
+}
