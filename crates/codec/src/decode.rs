@@ -3,7 +3,7 @@
 use kubestrata_api_types::{Format, Object as _, ObjectMeta, Undecodable};
 use serde::de::DeserializeOwned;
 
-use crate::Encoded;
+use crate::{Encoded, json};
 
 /// Whether the bytes held fields that the type or the schema does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct Partial(pub(crate) bool);
 /// Decodes the whole object.
 pub(crate) fn object<K: DeserializeOwned>(object: &Encoded) -> Result<(K, Partial), Undecodable> {
     match object.format() {
-        Format::Json => json(object, object.bytes(), 0).map(|value| (value, Partial(false))),
+        Format::Json => from_json(object, object.bytes(), 0).map(|value| (value, Partial(false))),
         Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
     }
 }
@@ -24,20 +24,24 @@ pub(crate) fn metadata(object: &Encoded) -> Result<ObjectMeta, Undecodable> {
         return Ok(ObjectMeta::default());
     }
     match object.format() {
-        Format::Json => json(object, bytes, offset),
+        Format::Json => from_json(object, bytes, offset),
         Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
     }
 }
 
 /// Decodes JSON text that starts at `offset` of the object's bytes.
-fn json<K: DeserializeOwned>(
+fn from_json<K: DeserializeOwned>(
     object: &Encoded,
     text: &[u8],
     offset: usize,
 ) -> Result<K, Undecodable> {
     serde_json::from_slice(text).map_err(|error| {
         let offset = offset + offset_of(text, &error);
-        undecodable(object, offset, problem_of(&error))
+        // serde_json points at a list or object that does not fit, and behind any other value.
+        let at_start = matches!(object.bytes().get(offset), Some(b'{' | b'['));
+        let inside = if at_start { offset } else { offset.saturating_sub(1) };
+        let path = json::path_at(object.bytes(), inside);
+        Undecodable { key: object.key(), path, offset, problem: problem_of(&error) }
     })
 }
 
@@ -88,7 +92,7 @@ pub(crate) fn without_contents(message: &str) -> String {
 /// Decodes the whole object into a JSON value.
 pub(crate) fn value(object: &Encoded) -> Result<serde_json::Value, Undecodable> {
     match object.format() {
-        Format::Json => json(object, object.bytes(), 0),
+        Format::Json => from_json(object, object.bytes(), 0),
         Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kubestrata_api_types::{
     FieldPath, Format, Object, ObjectKey, OwnerRef, PartialObjectMetadata, ResourceType,
-    ResourceVersion, Timestamp, Undecodable, Unreadable, View, ViewError,
+    ResourceVersion, Segment, Timestamp, Undecodable, Unreadable, View, ViewError,
 };
 use serde::de::DeserializeOwned;
 
@@ -62,27 +62,35 @@ impl Encoded {
         if bytes.len() > OBJECT_BYTES_MAX {
             return Err(HeadBuilder::default().unreadable("larger than 2 GiB"));
         }
-        let bytes: Box<[u8]> = if prune.is_empty() {
-            bytes.into()
-        } else {
-            match prune::prune(resource, format, bytes, prune, depth_max) {
-                Ok(bytes) => bytes.into(),
-                Err(error) => {
-                    // The head may still say which object this is.
-                    let mut builder = HeadBuilder::default();
-                    let _ = head::scan(format, bytes, depth_max, &mut builder);
-                    return Err(builder.unreadable(error.to_string()));
-                }
-            }
+        let make = |head, bytes| {
+            Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, bytes }))
         };
         let mut builder = HeadBuilder::default();
-        if let Err(error) = head::scan(format, &bytes, depth_max, &mut builder) {
+        let scanned = head::scan(format, bytes, depth_max, &mut builder);
+        if let Err(error) = scanned {
             return Err(builder.unreadable(error.to_string()));
         }
         let inspected = inspect(&builder.own);
-        let head = builder.build(&bytes);
-        let inner = Inner { head, resource: Arc::clone(resource), format, bytes };
-        Ok((Self(Arc::new(inner)), inspected))
+        if prune.is_empty() {
+            return Ok((make(builder.build(bytes), bytes.into()), inspected));
+        }
+        // By far the most frequent request. The scan has found the place, so no second pass is needed.
+        if format == Format::Json && is_managed_fields(prune) && !builder.managed_fields_twice {
+            let Some(cut) = builder.managed_fields.take() else {
+                return Ok((make(builder.build(bytes), bytes.into()), inspected));
+            };
+            let mut head = builder.build(bytes);
+            head.cut(&cut);
+            let bytes = [&bytes[..cut.start], &bytes[cut.end..]].concat();
+            return Ok((make(head, bytes.into()), inspected));
+        }
+        let pruned = prune::prune(resource, format, bytes, prune, depth_max)
+            .map_err(|error| builder.unreadable(error.to_string()))?;
+        let mut builder = HeadBuilder::default();
+        head::scan(format, &pruned, depth_max, &mut builder)
+            .map_err(|error| builder.unreadable(error.to_string()))?;
+        let head = builder.build(&pruned);
+        Ok((make(head, pruned.into()), inspected))
     }
 
     /// The object's type.
@@ -138,6 +146,15 @@ impl Encoded {
         let span = &self.0.head.metadata;
         (&self.0.bytes[span.start as usize..span.end as usize], span.start as usize)
     }
+}
+
+/// Whether this is exactly [`FieldPath::managed_fields`].
+fn is_managed_fields(prune: &[FieldPath]) -> bool {
+    let is = |segment: &Segment, name: &str| matches!(segment, Segment::Field(field) if **field == *name);
+    matches!(prune, [path] if matches!(
+        path.segments(),
+        [first, second] if is(first, "metadata") && is(second, "managedFields")
+    ))
 }
 
 impl Object for Encoded {

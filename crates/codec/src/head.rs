@@ -66,6 +66,17 @@ impl Head {
         self.key.as_str().len() + 16 + size_of_val(&*self.texts) + self.extra.len()
     }
 
+    /// Adapts the positions to bytes from which `cut`, a part of the metadata, was taken out.
+    pub(crate) fn cut(&mut self, cut: &Range<usize>) {
+        let (end, length) = (offset(cut.end), offset(cut.len()));
+        self.metadata.end -= length;
+        for text in self.texts.iter_mut().chain(self.uid.as_mut()) {
+            if text.at & IN_EXTRA == 0 && text.at >= end {
+                text.at -= length;
+            }
+        }
+    }
+
     fn text<'a>(&'a self, bytes: &'a [u8], text: Text) -> &'a str {
         let range = |at: u32| at as usize..at as usize + text.length as usize;
         if text.at & IN_EXTRA == 0 {
@@ -138,6 +149,10 @@ pub(crate) struct HeadBuilder<'a> {
     pub(crate) metadata: Range<u32>,
     /// What the object says of itself.
     pub(crate) own: SelfType<'a>,
+    /// Where `metadata.managedFields` is, with one comma beside it. Of JSON only.
+    pub(crate) managed_fields: Option<Range<usize>>,
+    /// It is there more than once.
+    pub(crate) managed_fields_twice: bool,
 }
 
 impl HeadBuilder<'_> {

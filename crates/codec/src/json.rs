@@ -274,6 +274,61 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// The path of the innermost value around `offset`, as in `spec.containers[2].image`; empty for the whole text.
+///
+/// What is malformed ends the search with what is known by then.
+pub(crate) fn path_at(bytes: &[u8], offset: usize) -> String {
+    let mut path = String::new();
+    let _ = follow(&mut Cursor::new(bytes, 0, usize::MAX), offset, &mut path);
+    path
+}
+
+/// Appends the steps from the value at the cursor to `offset`.
+fn follow(cursor: &mut Cursor<'_>, offset: usize, path: &mut String) -> Result<(), ScanError> {
+    loop {
+        let mut first = true;
+        let mut inner = None;
+        match cursor.peek() {
+            Some(b'{') => {
+                cursor.take(b'{');
+                while let Some(key) = cursor.key(&mut first)? {
+                    let start = cursor.clone();
+                    // A value without end is the one in which the text broke off.
+                    if cursor.value().map_or(usize::MAX, |value| value.end) > offset {
+                        if start.at <= offset {
+                            let dot = if path.is_empty() { "" } else { "." };
+                            path.push_str(dot);
+                            path.push_str(&cursor.text(key)?);
+                            inner = Some(start);
+                        }
+                        break;
+                    }
+                }
+            }
+            Some(b'[') => {
+                cursor.take(b'[');
+                let mut index = 0_usize;
+                while cursor.element(&mut first)? {
+                    let start = cursor.clone();
+                    if cursor.value().map_or(usize::MAX, |value| value.end) > offset {
+                        if start.at <= offset {
+                            path.push_str(&format!("[{index}]"));
+                            inner = Some(start);
+                        }
+                        break;
+                    }
+                    index += 1;
+                }
+            }
+            _ => {}
+        }
+        match inner {
+            Some(start) => *cursor = start,
+            None => return Ok(()),
+        }
+    }
+}
+
 /// The first position from `at` on that is no white space.
 pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {

@@ -153,3 +153,48 @@ fn answers_are_objects_or_status() {
     let answer = decode_object(&collection, Format::Json, scale).unwrap();
     assert!(matches!(answer, Answer::Object(scale) if scale.resource().kind == "Scale"));
 }
+
+#[test]
+fn an_object_that_does_not_decode_is_named_without_contents() {
+    let text = POD.replace("\"image\":\"i2\"", "\"image\":{\"secret\":1}");
+    let encoded = Encoded::read(&pods(), Format::Json, text.as_bytes(), &[]).unwrap();
+    let error = encoded.decode::<Pod>().unwrap_err();
+    assert_eq!(error.key.as_str(), "b/a");
+    assert_eq!(error.path, "spec.containers[1].image");
+    assert_eq!(error.problem, "invalid type: map, expected a string");
+    let text = POD.replace("\"nodeName\":\"n\"", "\"nodeName\":\"n\",\"priority\":\"secret\"");
+    let encoded = Encoded::read(&pods(), Format::Json, text.as_bytes(), &[]).unwrap();
+    let error = encoded.decode::<Pod>().unwrap_err();
+    assert_eq!(error.to_string().find("secret"), None);
+    assert_eq!(error.path, "spec.priority");
+}
+
+/// The fast way for the frequent request gives what the general way gives.
+#[test]
+fn managed_fields_are_cut_wherever_they_stand() {
+    let prune = [FieldPath::managed_fields()];
+    let general = [FieldPath::managed_fields(), "x.y".parse().unwrap()];
+    for metadata in [
+        r#"{"managedFields":[{"a":"},]\""}],"name":"a","uid":"u"}"#,
+        r#"{ "managedFields" : [] , "name":"a" , "labels":{"k":"v"}}"#,
+        r#"{"name":"a","managedFields":null,"labels":{"k":"v","l":"\u0041"},"uid":"u"}"#,
+        r#"{"labels":{"k":"v"},"name":"a","managedFields":[{}]}"#,
+        r#"{"managedFields":[{}]}"#,
+        r#"{"managedFields":[{}],"name":"a","managedFields":[{}],"uid":"u"}"#,
+        r#"{"name":"a"}"#,
+    ] {
+        let text = format!(r#"{{"metadata":{metadata},"spec":{{"managedFields":1}}}}"#);
+        let read = |prune: &[FieldPath]| {
+            Encoded::read(&pods(), Format::Json, text.as_bytes(), prune).unwrap()
+        };
+        let (fast, slow) = (read(&prune), read(&general));
+        assert_eq!(head(&fast), head(&slow), "{text}");
+        let value = |object: &Encoded| object.decode::<serde_json::Value>().unwrap();
+        assert_eq!(value(&fast), value(&slow), "{text}");
+        assert_eq!(value(&fast)["metadata"].get("managedFields"), None, "{text}");
+        assert_eq!(value(&fast)["spec"]["managedFields"], 1, "{text}");
+        if !fast.name().is_empty() {
+            assert_eq!(head(&fast), head(&fast.metadata().unwrap()), "{text}");
+        }
+    }
+}

@@ -19,6 +19,11 @@ pub(super) fn scan<'a>(
     while let Some(key) = cursor.key(&mut first)? {
         match &*cursor.text(key)? {
             "metadata" if !cursor.null() => {
+                // Of two, the last counts, and nothing of the first.
+                let own = std::mem::take(&mut builder.own);
+                let cut = builder.managed_fields.take();
+                *builder = HeadBuilder { own, ..HeadBuilder::default() };
+                builder.managed_fields_twice = cut.is_some();
                 let start = cursor.at();
                 metadata(&mut cursor, builder)?;
                 builder.metadata = offset(start)..offset(cursor.at());
@@ -35,7 +40,9 @@ pub(super) fn scan<'a>(
 fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
     cursor.expect(b'{', "metadata is no object")?;
     let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
+    loop {
+        let (before, was_first) = (cursor.at(), first);
+        let Some(key) = cursor.key(&mut first)? else { break };
         let key = cursor.text(key)?;
         match &*key {
             "name" => builder.name = optional_string(cursor)?.unwrap_or_default(),
@@ -51,6 +58,14 @@ fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Resul
             "deletionTimestamp" => builder.deletion_timestamp = optional_time(cursor)?,
             "labels" => labels(cursor, builder)?,
             "ownerReferences" => owners(cursor, builder)?,
+            "managedFields" => {
+                cursor.skip()?;
+                // Without it, one comma must go too: the one before, or behind the first member the one after.
+                let mut after = cursor.clone();
+                let end = if was_first && after.take(b',') { after.at() } else { cursor.at() };
+                builder.managed_fields_twice |= builder.managed_fields.is_some();
+                builder.managed_fields = Some(before..end);
+            }
             _ => cursor.skip()?,
         }
     }
