@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,32 +10,50 @@ use kubestrata_api_types::Unreadable;
 use kubestrata_store_index::IndexProblem;
 
 /// The informer is not synced.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SyncError {
-    /// Not within the time allowed.
-    #[error("the informer of {resource} was not synced within {waited:?}")]
+    /// Not within the time allowed. The source is `last_error`.
     Timeout {
         /// What it follows, as in `deployments.apps`.
         resource: String,
         /// How long was waited.
         waited: Duration,
         /// The reflector's last failure: a missing permission or kind shows here.
-        #[source]
         last_error: Option<Arc<dyn Error + Send + Sync>>,
     },
     /// It was never started.
-    #[error("the informer of {resource} is not started")]
     NotStarted {
         /// What it would follow.
         resource: String,
     },
     /// It is stopped, and will not be synced any more.
-    #[error("the informer of {resource} is stopped")]
     Stopped {
         /// What it followed.
         resource: String,
     },
+}
+
+impl fmt::Display for SyncError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout { resource, waited, .. } => {
+                write!(f, "the informer of {resource} was not synced within {waited:?}")
+            }
+            Self::NotStarted { resource } => write!(f, "the informer of {resource} is not started"),
+            Self::Stopped { resource } => write!(f, "the informer of {resource} is stopped"),
+        }
+    }
+}
+
+/// By hand: a derived one would give the `Arc` as the source, in which nobody finds the error by its type.
+impl Error for SyncError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Timeout { last_error, .. } => Some(&**last_error.as_ref()?),
+            Self::NotStarted { .. } | Self::Stopped { .. } => None,
+        }
+    }
 }
 
 /// The informer is stopped and takes no more handlers.

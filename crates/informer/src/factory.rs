@@ -73,7 +73,7 @@ impl<T: Stored> InformerFactory<T> {
     ///
     /// # Panics
     ///
-    /// If the factory is started and this is called outside a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn informer(&self, selection: impl Into<Selection>) -> Informer<T> {
         self.informer_with(selection, |config| config)
     }

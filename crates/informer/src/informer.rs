@@ -84,6 +84,10 @@ struct Waiting<T: Stored> {
 
 impl<T: Stored> Informer<T> {
     /// An informer that waits for its start. Indexes and handlers may be added before and after.
+    ///
+    /// # Panics
+    ///
+    /// If called outside a tokio runtime: the reflector has a timer.
     pub fn new(source: Arc<dyn ListWatch<T>>, collection: Collection, config: Config<T>) -> Self {
         let Config { name, reflector, queue, transform, recreate_as_update, metrics, on_problem } =
             config;

@@ -50,6 +50,7 @@ impl<T: Stored> Pump<T> {
                 () = shared.resync_due.notified() => {}
                 () = sleep_until(publish_at.unwrap_or_else(Instant::now)), if publish_at.is_some() => {}
             }
+            shared.queued.store(consumer.load().items, Ordering::Relaxed);
             if synced.is_set() {
                 tell_synced(&shared).await;
             }
