@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kubestrata_api_types::{
     FieldPath, Object, ObjectKey, OwnerRef, ResourceVersion, Timestamp, Undecodable, View,
-    ViewError,
+    ViewError, Weight,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,7 @@ pub struct Decoded<K>(Arc<Inner<K>>);
 struct Inner<K> {
     /// Built once: `K` would make a new one at each call.
     key: ObjectKey,
+    weight: Weight,
     state: State<K>,
 }
 
@@ -33,7 +34,8 @@ impl<K: Object> Decoded<K> {
     /// An object that is a Rust value already.
     pub fn new(object: Arc<K>) -> Self {
         let key = object.key();
-        Self(Arc::new(Inner { key, state: State::Whole { object, partial: false } }))
+        let weight = Weight { head: key.as_str().len(), body: size_of::<K>() };
+        Self(Arc::new(Inner { key, weight, state: State::Whole { object, partial: false } }))
     }
 
     /// Decodes an object. One that does not decode is kept with the reason.
@@ -45,7 +47,12 @@ impl<K: Object> Decoded<K> {
             Ok((object, partial)) => State::Whole { object: Arc::new(object), partial: partial.0 },
             Err(error) => State::Broken { encoded: encoded.clone(), error },
         };
-        Self(Arc::new(Inner { key: encoded.object_key().clone(), state }))
+        let key = encoded.object_key().clone();
+        let weight = Weight {
+            head: key.as_str().len(),
+            body: size_of::<K>().saturating_add(encoded.bytes().len()),
+        };
+        Self(Arc::new(Inner { key, weight, state }))
     }
 }
 
@@ -60,6 +67,11 @@ impl<K> Decoded<K> {
             State::Whole { object, .. } => Ok(object),
             State::Broken { error, .. } => Err(error),
         }
+    }
+
+    /// What [`Weigh`](kubestrata_api_types::Weigh) tells.
+    pub(crate) fn estimate(&self) -> Weight {
+        self.0.weight
     }
 
     /// Whether the bytes held fields that the schema does not know, so that the value lacks them and a full update with

@@ -22,6 +22,7 @@ mod view;
 mod decoded;
 mod dynamic;
 mod encoded;
+mod weigh;
 
 pub mod envelope;
 
