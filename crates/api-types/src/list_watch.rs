@@ -17,11 +17,15 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// A boxed future, at the seams where requests are rare.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The first error of type `E` in the chain of sources of `error`, itself included.
+/// The first error of type `E` in the chain of sources of `error`, itself included. A large error that stands in the chain
+/// in a `Box` of its own counts too.
 pub fn cause_ref<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut current = Some(error);
     while let Some(error) = current {
         if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        if let Some(found) = error.downcast_ref::<Box<E>>() {
             return Some(found);
         }
         current = error.source();

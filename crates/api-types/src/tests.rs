@@ -135,6 +135,18 @@ fn metadata_weighs_its_strings() {
     assert!((51..150).contains(&head) && (71..150).contains(&body), "{head} {body}");
 }
 
+#[test]
+fn a_cause_is_found_boxed_or_not() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] Box<Status>);
+    let status = Status::failure(410, "Expired", "too old");
+    let outer = Outer(Box::new(status.clone()));
+    assert_eq!(crate::cause_ref::<Status>(&outer), Some(&status));
+    assert_eq!(crate::cause_ref::<Status>(&status), Some(&status));
+    assert!(crate::cause_ref::<Outer>(&status).is_none());
+}
+
 #[cfg(feature = "k8s-openapi")]
 #[test]
 fn every_k8s_openapi_type_is_an_object_and_a_kind() {
