@@ -1,0 +1,138 @@
+//! The tower layer that puts credentials on requests.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{AUTHORIZATION, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tower::{Layer, Service};
+
+use super::source::Source;
+use super::{Auth, AuthError, Impersonation};
+use crate::error::TransportError;
+use crate::wire::{HttpFuture, HttpRequest, HttpResponse};
+
+/// Puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with a new
+/// token, where there is a source of new ones. That is safe for every verb: a server that answers 401 has done nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct AuthLayer {
+    source: Arc<Source>,
+    headers: Arc<HeaderMap>,
+}
+
+impl AuthLayer {
+    /// # Errors
+    ///
+    /// A name holds characters that no header may have.
+    pub(crate) fn new(
+        auth: Auth,
+        impersonate: Option<&Impersonation>,
+        user_agent: &str,
+    ) -> Result<Self, AuthError> {
+        let mut headers = HeaderMap::new();
+        let mut add = |name: HeaderName, text: &str, what| {
+            let value = HeaderValue::from_str(text).map_err(|_| AuthError::Header { what })?;
+            headers.append(name, value);
+            Ok(())
+        };
+        add(USER_AGENT, user_agent, "user agent")?;
+        if let Some(other) = impersonate {
+            add(HeaderName::from_static("impersonate-user"), &other.user, "user name")?;
+            if let Some(uid) = &other.uid {
+                add(HeaderName::from_static("impersonate-uid"), uid, "uid")?;
+            }
+            for group in &other.groups {
+                add(HeaderName::from_static("impersonate-group"), group, "group")?;
+            }
+            for (key, values) in &other.extra {
+                // client-go percent-encodes what no header name may hold.
+                let key = format!("impersonate-extra-{}", escape(key));
+                let name = HeaderName::try_from(key)
+                    .map_err(|_| AuthError::Header { what: "extra attribute" })?;
+                for value in values {
+                    add(name.clone(), value, "extra attribute")?;
+                }
+            }
+        }
+        Ok(Self { source: Arc::new(Source::new(auth)), headers: Arc::new(headers) })
+    }
+}
+
+/// Percent-encodes every byte that is not allowed in a header name, and the percent sign itself.
+fn escape(key: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
+            out.push(char::from(byte.to_ascii_lowercase()));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02x}");
+        }
+    }
+    out
+}
+
+impl<S> Layer<S> for AuthLayer {
+    type Service = AuthService<S>;
+
+    fn layer(&self, inner: S) -> AuthService<S> {
+        AuthService { inner, layer: self.clone() }
+    }
+}
+
+/// See [`AuthLayer`].
+#[derive(Debug, Clone)]
+pub(crate) struct AuthService<S> {
+    inner: S,
+    layer: AuthLayer,
+}
+
+impl<S> Service<HttpRequest> for AuthService<S>
+where
+    S: Service<HttpRequest, Response = HttpResponse, Error = TransportError>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    type Response = HttpResponse;
+    type Error = TransportError;
+    type Future = HttpFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: HttpRequest) -> HttpFuture {
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let AuthLayer { source, headers } = self.layer.clone();
+        Box::pin(async move {
+            for (name, value) in headers.iter() {
+                request.headers_mut().append(name, value.clone());
+            }
+            let Some(value) = source.header(None).await? else {
+                return inner.call(request).await;
+            };
+            request.headers_mut().insert(AUTHORIZATION, value.clone());
+            if !source.can_change() {
+                return inner.call(request).await;
+            }
+            let response = inner.call(request.clone()).await?;
+            if response.status() != StatusCode::UNAUTHORIZED {
+                return Ok(response);
+            }
+            match source.header(Some(&value)).await? {
+                Some(fresh) if fresh != value => {
+                    tracing::debug!("credentials were refused; trying once with new ones");
+                    request.headers_mut().insert(AUTHORIZATION, fresh);
+                    drop(response);
+                    std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
+                    inner.call(request).await
+                }
+                _ => Ok(response),
+            }
+        })
+    }
+}

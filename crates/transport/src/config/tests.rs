@@ -1,0 +1,100 @@
+//! Finding the configuration.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::infer::ConfigError;
+use super::{Config, InCluster, ServerUrlError};
+
+fn service_account(folder: &Path) {
+    std::fs::write(folder.join("token"), "t").unwrap();
+    std::fs::write(folder.join("ca.crt"), "c").unwrap();
+    std::fs::write(folder.join("namespace"), "team\n").unwrap();
+}
+
+#[test]
+fn a_pod_finds_its_service_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let pod = |host: &str| InCluster {
+        host: host.to_owned(),
+        port: "443".to_owned(),
+        folder: folder.path().to_owned(),
+    };
+    let error = pod("10.0.0.1").config().unwrap_err().to_string();
+    assert_eq!(error, format!("{} cannot be read", folder.path().join("token").display()));
+    service_account(folder.path());
+    let config = pod("10.0.0.1").config().unwrap();
+    assert_eq!(
+        (config.server.to_string().as_str(), config.namespace.as_str()),
+        ("https://10.0.0.1:443/", "team")
+    );
+    assert!(format!("{:?}", config.auth).starts_with("TokenFile("));
+    assert!(config.tls.authority.is_some() && !config.tls.insecure);
+    let endpoint = pod("fd00::1").config().unwrap().endpoint();
+    assert_eq!((&*endpoint.host, endpoint.to_string().as_str()), ("fd00::1", "[fd00::1]:443"));
+    assert!(pod("not a host").config().is_err());
+}
+
+#[test]
+fn inference_goes_from_kubeconfig_to_pod() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |name: &str, server: &str| {
+        let path = home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: a}}}}]\nclusters: [{{name: a, cluster: {{server: '{server}'}}}}]\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let infer = |variables: &[(&'static str, OsString)]| {
+        let variables: HashMap<_, _> = variables.iter().cloned().collect();
+        Config::infer_from(&|name| variables.get(name).cloned())
+    };
+    let home_variable = ("HOME", home.path().as_os_str().to_owned());
+    let Err(ConfigError::NotFound { tried, .. }) = infer(std::slice::from_ref(&home_variable))
+    else {
+        panic!("something was found");
+    };
+    assert_eq!(tried, [home.path().join(".kube/config")]);
+    write(".kube/config", "https://home");
+    let listed = write("listed", "https://listed");
+    let found = |variables: &[(&'static str, OsString)]| infer(variables).unwrap().server;
+    assert_eq!(found(std::slice::from_ref(&home_variable)), "https://home");
+    let list = std::env::join_paths([home.path().join("missing"), listed]).unwrap();
+    assert_eq!(found(&[home_variable.clone(), ("KUBECONFIG", list)]), "https://listed");
+    // A list of missing files does not fall back to the home folder, as for kubectl.
+    let missing = ("KUBECONFIG", home.path().join("missing").into_os_string());
+    assert!(infer(&[home_variable.clone(), missing]).is_err());
+    // A broken file is an error, never passed over.
+    std::fs::write(home.path().join(".kube/config"), "clusters: 7").unwrap();
+    assert!(matches!(infer(&[home_variable]), Err(ConfigError::Kubeconfig(_))));
+}
+
+#[test]
+fn servers_are_urls() {
+    for (text, error) in [
+        ("", ServerUrlError::Malformed),
+        ("host:6443", ServerUrlError::Scheme),
+        ("unix:///run/x", ServerUrlError::Malformed),
+        ("ftp://host", ServerUrlError::Scheme),
+        ("https://user@host", ServerUrlError::Credentials),
+    ] {
+        let have = Config::new(text).unwrap_err();
+        assert!(have == error || have == ServerUrlError::Malformed, "{text}: {have}");
+    }
+    let ports: Vec<_> = ["http://h", "https://h", "https://h:1", "https://[::1]:2/p"]
+        .map(|text| Config::new(text).unwrap().endpoint().to_string())
+        .into();
+    assert_eq!(ports, ["h:80", "h:443", "h:1", "[::1]:2"]);
+    for (text, loopback) in [
+        ("http://localhost:1", true),
+        ("http://127.1.2.3", true),
+        ("http://[::1]", true),
+        ("http://10.0.0.1", false),
+        ("https://localhost.example", false),
+    ] {
+        assert_eq!(Config::new(text).unwrap().endpoint().is_loopback(), loopback, "{text}");
+    }
+}

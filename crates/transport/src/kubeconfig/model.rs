@@ -1,0 +1,163 @@
+//! The fields of the file that we know, with the line of each that an error may have to point to.
+
+use std::path::Path;
+
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
+use serde_saphyr::Spanned;
+
+use super::{KubeconfigError, Place};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct File {
+    pub(super) current_context: Option<Spanned<String>>,
+    pub(super) clusters: Option<Vec<NamedCluster>>,
+    pub(super) users: Option<Vec<NamedUser>>,
+    pub(super) contexts: Option<Vec<NamedContext>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NamedCluster {
+    pub(super) name: Spanned<String>,
+    pub(super) cluster: Option<Cluster>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NamedUser {
+    pub(super) name: Spanned<String>,
+    pub(super) user: Option<User>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NamedContext {
+    pub(super) name: Spanned<String>,
+    pub(super) context: Option<Context>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case", default)]
+pub(super) struct Cluster {
+    pub(super) server: Option<Spanned<String>>,
+    pub(super) tls_server_name: Option<Spanned<String>>,
+    pub(super) insecure_skip_tls_verify: Option<bool>,
+    pub(super) certificate_authority: Option<String>,
+    pub(super) certificate_authority_data: Option<Spanned<String>>,
+    pub(super) proxy_url: Option<Spanned<String>>,
+    pub(super) disable_compression: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case", default)]
+pub(super) struct User {
+    pub(super) client_certificate: Option<String>,
+    pub(super) client_certificate_data: Option<Spanned<String>>,
+    pub(super) client_key: Option<String>,
+    pub(super) client_key_data: Option<Spanned<Secret>>,
+    pub(super) token: Option<Secret>,
+    #[serde(rename = "tokenFile")]
+    pub(super) token_file: Option<String>,
+    pub(super) username: Option<String>,
+    pub(super) password: Option<Secret>,
+    #[serde(rename = "as")]
+    pub(super) impersonate: Option<String>,
+    #[serde(rename = "as-uid")]
+    pub(super) impersonate_uid: Option<String>,
+    #[serde(rename = "as-groups")]
+    pub(super) impersonate_groups: Option<Vec<String>>,
+    #[serde(rename = "as-user-extra")]
+    pub(super) impersonate_extra: Option<std::collections::BTreeMap<String, Vec<String>>>,
+    pub(super) exec: Option<Spanned<Exec>>,
+    pub(super) auth_provider: Option<Spanned<Ignored>>,
+}
+
+/// A credential plugin (client.authentication.k8s.io).
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Exec {
+    pub(super) api_version: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) args: Option<Vec<String>>,
+    pub(super) env: Option<Vec<ExecVariable>>,
+    pub(super) install_hint: Option<String>,
+    pub(super) provide_cluster_info: Option<bool>,
+    pub(super) interactive_mode: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ExecVariable {
+    pub(super) name: String,
+    pub(super) value: Secret,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Context {
+    pub(super) cluster: Option<Spanned<String>>,
+    pub(super) user: Option<Spanned<String>>,
+    pub(super) namespace: Option<String>,
+}
+
+/// Any value at all.
+pub(super) struct Ignored;
+
+impl<'de> Deserialize<'de> for Ignored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// A string that is wiped when dropped.
+pub(super) struct Secret(pub(super) SecretString);
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(text.into()))
+    }
+}
+
+impl File {
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
+        if text.trim().is_empty() {
+            let file = Self { current_context: None, clusters: None, users: None, contexts: None };
+            return Ok(file);
+        }
+        serde_saphyr::from_str(text).map_err(|error| {
+            let line = error.location().map_or(0, |location| location.line());
+            KubeconfigError::Malformed {
+                place: Place::new(path, line),
+                field: field_at(text, line),
+                problem: describe(error.without_snippet()),
+            }
+        })
+    }
+}
+
+/// What the parser found, without the values that its own message may quote: they can be credentials.
+fn describe(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    match error {
+        Error::SerdeMissingField { field, .. } => format!("field {field:?} is missing"),
+        Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
+            format!("expected {expected}")
+        }
+        Error::Unexpected { expected, .. } => format!("expected {expected}"),
+        Error::Eof { .. } => "the file ends too early".to_owned(),
+        Error::DuplicateMappingKey { .. } => "the same field twice".to_owned(),
+        Error::MultipleDocuments { .. } => "more than one YAML document".to_owned(),
+        Error::InvalidBooleanStrict { .. } => "expected true or false".to_owned(),
+        Error::InvalidScalar { ty, .. } => format!("expected {ty}"),
+        Error::NullIntoString { .. } => "expected a string".to_owned(),
+        _ => "not valid YAML".to_owned(),
+    }
+}
+
+/// The key on a line of YAML in block style. Never a value: only what stands before the first colon.
+fn field_at(text: &str, line: u64) -> Option<String> {
+    let index = usize::try_from(line.checked_sub(1)?).ok()?;
+    let line = text.lines().nth(index)?.trim_start_matches([' ', '-', '{', '[']);
+    let (key, _) = line.split_once(':')?;
+    let key = key.trim_matches(['"', '\'']);
+    let plausible = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (plausible && !key.is_empty() && key.len() <= 40).then(|| key.to_owned())
+}

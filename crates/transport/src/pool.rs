@@ -1,0 +1,352 @@
+//! Connections, and which request goes on which.
+
+mod body;
+mod dial;
+mod lane;
+mod tasks;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use http::Uri;
+use http::header::HOST;
+use hyper::client::conn::{http1, http2};
+use kubestrata_api_types::BoxError;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::Service;
+
+use self::body::PooledBody;
+use self::dial::{Connected, Dialer};
+use self::lane::{Bounds, Lane, Reuse, Take, Version};
+use crate::config::{Config, Limits, Protocol, Timeouts};
+use crate::error::{ConnectError, Phase, Shared, TransportError};
+use crate::tls::TlsError;
+use crate::wire::{
+    HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, ResponseBody, within,
+};
+
+type Http1 = http1::SendRequest<RequestBody>;
+
+/// An HTTP/2 connection. A clone is another handle to it.
+#[derive(Debug, Clone)]
+struct Http2 {
+    sender: http2::SendRequest<RequestBody>,
+    /// What the server's settings allow at the moment; written by the task that drives the connection.
+    streams_max: Arc<AtomicUsize>,
+}
+
+/// How often a request that was certainly not sent, or a read on a connection that the server had closed meanwhile,
+/// takes another connection before the caller hears of it.
+const REPLACEMENTS_MAX: u32 = 3;
+
+/// The connections to one server: a lane for requests and one for watches, so that neither waits for the other.
+/// A clone shares them. When the last clone and the last answer are dropped, all connections close.
+#[derive(Debug, Clone)]
+pub(crate) struct Pool(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    dialer: Dialer,
+    timeouts: Timeouts,
+    requests: Track,
+    watches: Track,
+}
+
+/// A lane, and those who wait for it.
+#[derive(Debug)]
+struct Track {
+    lane: Mutex<Lane<Http1, Http2, Shared<ConnectError>>>,
+    changed: Notify,
+}
+
+impl Track {
+    fn new(bounds: Bounds, version: Option<Version>) -> Self {
+        Self { lane: Mutex::new(Lane::new(bounds, version)), changed: Notify::new() }
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(config: &Config) -> Result<Self, TlsError> {
+        let version = match (config.protocol, config.is_tls()) {
+            (Protocol::Http1, _) | (Protocol::Auto, false) => Some(Version::Http1),
+            (Protocol::Http2, _) => Some(Version::Http2),
+            (Protocol::Auto, true) => None,
+        };
+        let Limits { streams, http2_connections, http1_connections, http1_watches, .. } =
+            config.limits;
+        let bounds = |http1| Bounds {
+            streams: streams.max(1),
+            http2: http2_connections.max(1),
+            http1: std::cmp::max(http1, 1),
+            idle: config.timeouts.idle,
+        };
+        Ok(Self(Arc::new(Inner {
+            dialer: Dialer::new(config)?,
+            timeouts: config.timeouts,
+            requests: Track::new(bounds(http1_connections), version),
+            watches: Track::new(bounds(http1_watches), version),
+        })))
+    }
+
+    /// How many connections are open: for requests, and for watches.
+    pub(crate) fn open(&self) -> (usize, usize) {
+        (self.0.requests.lane.lock().open(), self.0.watches.lane.lock().open())
+    }
+
+    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        let purpose = Purpose::of(&request);
+        let mut replacements = 0;
+        loop {
+            let place = self.place(purpose).await?;
+            let limit = purpose.answer_limit(&self.0.timeouts);
+            // A clone is cheap: the body is shared.
+            let sent = place.send(request.clone());
+            match within(Phase::Answer, limit, sent).await? {
+                Ok(response) => return Ok(response),
+                Err(failed) => {
+                    let replace = failed.unsent || (failed.reused && purpose.is_read());
+                    if !replace || replacements == REPLACEMENTS_MAX {
+                        return Err(TransportError::Broken(failed.error));
+                    }
+                    replacements += 1;
+                }
+            }
+        }
+    }
+
+    /// A place on a connection, which is opened if there is none. Cancel-safe.
+    async fn place(&self, purpose: Purpose) -> Result<Place, TransportError> {
+        let limit = self.0.timeouts.wait;
+        let watch = purpose.is_watch();
+        let mut seen = self.track(watch).lane.lock().failures();
+        loop {
+            let take = within(Phase::Wait, limit, self.free(watch, &mut seen)).await?;
+            match take.map_err(TransportError::Connect)? {
+                Take::Http1(mut sender) => {
+                    let place = Slot::new(self.clone(), watch, None);
+                    // Its last answer has been read to the end, so this takes no longer than a turn of its task.
+                    if within(Phase::Wait, limit, sender.ready()).await?.is_ok() {
+                        return Ok(Place::Http1 { sender, slot: place, reused: true });
+                    }
+                }
+                Take::Http2(id, sender) => {
+                    return Ok(Place::Http2 {
+                        sender,
+                        slot: Slot::new(self.clone(), watch, Some(id)),
+                    });
+                }
+                Take::Dial => return self.dial(watch).await,
+                Take::Wait => {}
+            }
+        }
+    }
+
+    /// Waits until the lane has something for us.
+    async fn free(
+        &self,
+        watch: bool,
+        seen: &mut u64,
+    ) -> Result<Take<Http1, Http2>, Shared<ConnectError>> {
+        let track = self.track(watch);
+        loop {
+            let changed = track.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the look at the lane: a change in between is not missed.
+            changed.as_mut().enable();
+            {
+                let mut lane = track.lane.lock();
+                if let Some(failure) = lane.failure_since(*seen) {
+                    return Err(failure);
+                }
+                match lane.take(Instant::now()) {
+                    Take::Wait => {}
+                    found => return Ok(found),
+                }
+                *seen = lane.failures();
+            }
+            changed.await;
+        }
+    }
+
+    async fn dial(&self, watch: bool) -> Result<Place, TransportError> {
+        let dialing = Dialing { pool: self.clone(), watch, done: false };
+        // Boxed: it is large, rare, and would make every request as large.
+        match Box::pin(self.0.dialer.dial()).await {
+            Ok(Connected::Http1(sender)) => {
+                dialing.finish(|lane| lane.opened_http1());
+                let slot = Slot::new(self.clone(), watch, None);
+                Ok(Place::Http1 { sender, slot, reused: false })
+            }
+            Ok(Connected::Http2(sender)) => {
+                let id = dialing.finish(|lane| lane.opened_http2(sender.clone()));
+                Ok(Place::Http2 { sender, slot: Slot::new(self.clone(), watch, Some(id)) })
+            }
+            Err(error) => {
+                let error = Shared::new(error);
+                dialing.finish(|lane| lane.failed(error.clone()));
+                Err(TransportError::Connect(error))
+            }
+        }
+    }
+
+    fn track(&self, watch: bool) -> &Track {
+        if watch { &self.0.watches } else { &self.0.requests }
+    }
+}
+
+/// A connection being opened. Dropped in between, it makes room for the next.
+struct Dialing {
+    pool: Pool,
+    watch: bool,
+    done: bool,
+}
+
+impl Dialing {
+    fn finish<R>(
+        mut self,
+        f: impl FnOnce(&mut Lane<Http1, Http2, Shared<ConnectError>>) -> R,
+    ) -> R {
+        self.done = true;
+        let track = self.pool.track(self.watch);
+        let result = f(&mut track.lane.lock());
+        track.changed.notify_waiters();
+        result
+    }
+}
+
+impl Drop for Dialing {
+    fn drop(&mut self) {
+        if !self.done {
+            let track = self.pool.track(self.watch);
+            track.lane.lock().abandoned();
+            track.changed.notify_waiters();
+        }
+    }
+}
+
+/// Our share of a connection, given back when dropped.
+#[derive(Debug)]
+struct Slot {
+    pool: Pool,
+    watch: bool,
+    /// The HTTP/2 connection; `None` for one of HTTP/1.1, which is ours alone.
+    id: Option<u64>,
+    /// The HTTP/1.1 connection, once it can be used again.
+    reusable: Option<Http1>,
+}
+
+impl Slot {
+    fn new(pool: Pool, watch: bool, id: Option<u64>) -> Self {
+        Self { pool, watch, id, reusable: None }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let track = self.pool.track(self.watch);
+        {
+            let mut lane = track.lane.lock();
+            match (self.id, self.reusable.take()) {
+                (Some(id), _) => lane.released_http2(id),
+                (None, Some(sender)) => lane.released_http1(sender, Instant::now()),
+                (None, None) => lane.closed_http1(),
+            }
+        }
+        track.changed.notify_waiters();
+    }
+}
+
+/// A place for one request.
+enum Place {
+    Http1 { sender: Http1, slot: Slot, reused: bool },
+    Http2 { sender: Http2, slot: Slot },
+}
+
+/// A request without an answer.
+struct Failed {
+    error: BoxError,
+    /// It was handed back: the server has not seen it.
+    unsent: bool,
+    /// The connection had been used before, and may have been closed by the server meanwhile.
+    reused: bool,
+}
+
+impl Place {
+    async fn send(self, mut request: HttpRequest) -> Result<HttpResponse, Failed> {
+        match self {
+            Self::Http1 { mut sender, slot, reused } => {
+                origin_form(&mut request);
+                match sender.try_send_request(request).await {
+                    Ok(response) => Ok(response
+                        .map(|body| ResponseBody::new(PooledBody::new(body, slot, Some(sender))))),
+                    Err(mut error) => Err(Failed {
+                        unsent: error.take_message().is_some(),
+                        error: error.into_error().into(),
+                        reused,
+                    }),
+                }
+            }
+            Self::Http2 { mut sender, slot } => match sender.sender.try_send_request(request).await
+            {
+                Ok(response) => {
+                    Ok(response.map(|body| ResponseBody::new(PooledBody::new(body, slot, None))))
+                }
+                Err(mut error) => Err(Failed {
+                    unsent: error.take_message().is_some(),
+                    error: error.into_error().into(),
+                    reused: true,
+                }),
+            },
+        }
+    }
+}
+
+/// HTTP/1.1 wants the path in the request line and the authority in `Host`.
+fn origin_form(request: &mut HttpRequest) {
+    let uri = std::mem::take(request.uri_mut());
+    if let Some(authority) = uri.authority()
+        && let Ok(host) = authority.as_str().parse()
+    {
+        request.headers_mut().insert(HOST, host);
+    }
+    *request.uri_mut() = uri.into_parts().path_and_query.map_or_else(Uri::default, Uri::from);
+}
+
+impl Service<HttpRequest> for Pool {
+    type Response = HttpResponse;
+    type Error = TransportError;
+    type Future = HttpFuture;
+
+    /// Always ready: a request waits for its connection in its own future, where it has a deadline.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequest) -> HttpFuture {
+        let pool = self.clone();
+        Box::pin(async move { pool.exchange(request).await })
+    }
+}
+
+impl Reuse for Http1 {
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+impl Reuse for Http2 {
+    fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    fn streams_max(&self) -> usize {
+        // Relaxed: a number on its own, and a stale one costs a queued stream at worst.
+        self.streams_max.load(Ordering::Relaxed)
+    }
+}

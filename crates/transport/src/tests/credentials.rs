@@ -1,0 +1,178 @@
+//! What goes into the headers, and how it is renewed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kubestrata_api_types::cause_ref;
+use tower::ServiceExt as _;
+
+use super::server::{Seen, answer, json, over};
+use super::{create, get, pod};
+use crate::{Auth, AuthError, Config, Impersonation, Kubeconfig};
+
+fn authorization(seen: &Seen) -> &str {
+    seen.headers.get("authorization").map_or("", |value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn credentials_become_headers() {
+    for (auth, want) in [
+        (Auth::none(), ""),
+        (Auth::token("t0ken"), "Bearer t0ken"),
+        (Auth::basic("me", "secret"), "Basic bWU6c2VjcmV0"),
+    ] {
+        let shown = format!("{auth:?}");
+        assert!(!shown.contains("t0ken") && !shown.contains("secret"), "{shown}");
+        let config = Config::in_process().auth(auth);
+        let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
+        transport.oneshot(get("a")).await.unwrap();
+        assert_eq!(authorization(&log.last()), want);
+    }
+}
+
+#[tokio::test]
+async fn impersonation_becomes_headers() {
+    let mut config = Config::in_process();
+    config.impersonate = Some(Impersonation {
+        user: "jane".to_owned(),
+        uid: Some("7".to_owned()),
+        groups: vec!["dev".to_owned(), "ops".to_owned()],
+        extra: BTreeMap::from([("Acme/Team".to_owned(), vec!["blue".to_owned()])]),
+    });
+    let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
+    transport.oneshot(get("a")).await.unwrap();
+    let headers = log.last().headers;
+    assert_eq!(
+        (&headers["impersonate-user"], &headers["impersonate-uid"]),
+        (&"jane".parse().unwrap(), &"7".parse().unwrap())
+    );
+    assert_eq!(headers.get_all("impersonate-group").iter().collect::<Vec<_>>(), ["dev", "ops"]);
+    assert_eq!(headers["impersonate-extra-acme%2fteam"], "blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_file_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "one\n").unwrap();
+    let config = Config::in_process().auth(Auth::token_file(&path));
+    let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
+    let call = || async {
+        transport.clone().oneshot(get("a")).await.unwrap();
+        authorization(&log.last()).to_owned()
+    };
+    assert_eq!(call().await, "Bearer one");
+    std::fs::write(&path, "two").unwrap();
+    assert_eq!(call().await, "Bearer one");
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(call().await, "Bearer two");
+    // Gone for a moment, as while it is replaced: the old one is tried.
+    std::fs::remove_file(&path).unwrap();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(call().await, "Bearer two");
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "old").unwrap();
+    let config = Config::in_process().auth(Auth::token_file(&path));
+    let (transport, log) = over(config, |seen| async move {
+        if authorization(&seen) == "Bearer new" {
+            json(pod("a", 1))
+        } else {
+            answer(401, "text/plain", "Unauthorized")
+        }
+    });
+    // Nothing newer: the refusal stands, without a second try.
+    assert!(transport.clone().oneshot(create()).await.is_err());
+    assert_eq!(log.len(), 1);
+    std::fs::write(&path, "new").unwrap();
+    transport.clone().oneshot(create()).await.unwrap();
+    assert_eq!(log.len(), 3);
+    transport.oneshot(create()).await.unwrap();
+    assert_eq!(log.len(), 4);
+}
+
+#[tokio::test]
+async fn a_missing_token_file_is_named() {
+    let config = Config::in_process().auth(Auth::token_file("/no/such/token"));
+    let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
+    let error = transport.oneshot(get("a")).await.unwrap_err();
+    assert!(matches!(
+        cause_ref::<AuthError>(&*error),
+        Some(AuthError::TokenFile { path, .. }) if path.ends_with("such/token")
+    ));
+    assert_eq!(log.len(), 0);
+}
+
+/// The credentials of a kubeconfig with an exec plugin whose script is `script`.
+async fn run_plugin(script: &str) -> (Result<(), String>, Vec<Seen>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let text = format!(
+        "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n\
+         clusters: [{{name: c, cluster: {{server: 'http://in-process'}}}}]\n\
+         users:\n- name: u\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      \
+         command: sh\n      args: [-c, {script:?}]\n      env: [{{name: GREETING, value: hello}}]\n      \
+         interactiveMode: IfAvailable\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let config = Kubeconfig::read(&path).unwrap().config(None).unwrap();
+    let (transport, log) = over(config, |seen| async move {
+        if authorization(&seen).ends_with("stale") {
+            answer(401, "text/plain", "Unauthorized")
+        } else {
+            json(pod("a", 1))
+        }
+    });
+    let mut result = Ok(());
+    for _ in 0..2 {
+        result = transport.clone().oneshot(get("a")).await.map(drop).map_err(|error| {
+            std::iter::successors(Some(&*error as &dyn std::error::Error), |e| e.source())
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(": ")
+        });
+    }
+    (result, log.all())
+}
+
+#[tokio::test]
+async fn a_plugin_gives_a_token() {
+    let credential = |token: &str, more: &str| {
+        format!(
+            r#"{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"{token}"{more}}}}}"#
+        )
+    };
+    let print = |text: &str| format!("printf '%s' '{text}'");
+    let (result, seen) = run_plugin(&print(&credential("abc", ""))).await;
+    assert_eq!(result, Ok(()));
+    assert!(seen.iter().all(|seen| authorization(seen) == "Bearer abc") && seen.len() == 2);
+    // Environment, and what the plugin is told.
+    let script = format!(
+        "case \"$KUBERNETES_EXEC_INFO\" in *ExecCredential*) ;; *) exit 3;; esac; printf '%s' '{}' | sed s/X/$GREETING/",
+        credential("X", "")
+    );
+    let (result, seen) = run_plugin(&script).await;
+    assert_eq!((result, authorization(&seen[0])), (Ok(()), "Bearer hello"));
+    // Expired at once: the plugin runs for each request. Each run gives another token.
+    let expired = credential("X", r#","expirationTimestamp":"2001-01-01T00:00:00Z""#);
+    let script = format!("printf '%s' '{expired}' | sed s/X/$$/");
+    let (result, seen) = run_plugin(&script).await;
+    assert_eq!(result, Ok(()));
+    assert_ne!(authorization(&seen[0]), authorization(&seen[1]));
+    // Failures name the program and never what it printed.
+    for (script, want) in [
+        ("echo top-secret; exit 7".to_owned(), "exit status: 7"),
+        (print("{\"token\": top-secret"), "no ExecCredential (line 1"),
+        (print(&credential("", "")), "no token"),
+        (print(&credential("top-secret", ",\"clientCertificateData\":\"x\"")), "only tokens"),
+    ] {
+        let (result, seen) = run_plugin(&script).await;
+        let error = result.unwrap_err();
+        assert!(error.contains(want) && error.contains("\"sh\""), "{error}");
+        assert!(!error.contains("top-secret") && seen.is_empty(), "{error}");
+    }
+}

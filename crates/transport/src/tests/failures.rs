@@ -1,0 +1,210 @@
+//! Refusals, deadlines and retries, in the same process with a paused clock.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::Response;
+use kubestrata_api_types::{ApiRequest, ListWatch as _, Status, WatchOptions, cause_ref};
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+
+use super::server::{Body, End, answer, json, over, pieces};
+use super::{create, frame, get, pod, pods};
+use crate::{Config, Phase, TransportError};
+
+fn status(error: &kubestrata_api_types::BoxError) -> &Status {
+    cause_ref::<Status>(&**error).unwrap_or_else(|| panic!("{error:?} holds no Status"))
+}
+
+fn timeout(error: &kubestrata_api_types::BoxError) -> Option<Phase> {
+    cause_ref::<TransportError>(&**error)?.timeout()
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_statuses() {
+    let refusals = [
+        (
+            401,
+            "application/json",
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#,
+        ),
+        (
+            403,
+            "application/json",
+            "{\n  \"kind\": \"Status\",\n  \"status\": \"Failure\",\n  \"message\": \"pods is forbidden\",\n  \"reason\": \"Forbidden\",\n  \"code\": 403\n}",
+        ),
+        (404, "text/plain; charset=utf-8", "404 page not found\n"),
+        (
+            410,
+            "application/json",
+            r#"{"kind":"Status","reason":"Expired","code":410,"message":"too old"}"#,
+        ),
+        (502, "text/html", "<html>bad gateway</html>"),
+    ];
+    for (code, content_type, body) in refusals {
+        let (transport, log) =
+            over(Config::in_process(), move |_| async move { answer(code, content_type, body) });
+        let requests = [transport.clone().oneshot(get("a")).await.map(drop), {
+            // kube#2061: a watch that is refused is no stream of broken events.
+            transport.watch(&pods(), WatchOptions::default()).await.map(drop)
+        }];
+        for error in requests.map(Result::unwrap_err) {
+            let status = status(&error);
+            assert_eq!(status.code, code);
+            assert_eq!(status.is_unauthorized(), code == 401);
+            assert_eq!(status.is_forbidden(), code == 403);
+            assert_eq!(status.is_not_found(), code == 404);
+            assert_eq!(status.is_expired(), code == 410);
+        }
+        assert_eq!(log.len(), 2, "no retry without Retry-After");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_event_ends_the_watch_with_its_status() {
+    let (transport, _) = over(Config::in_process(), |_| async {
+        let gone = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1 (5)","reason":"Expired","code":410}"#;
+        pieces(vec![frame("ERROR", gone).into()], End::Silent)
+    });
+    let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+    let error = watch.next().await.unwrap().unwrap_err();
+    assert!(status(&error).is_expired());
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_an_unexpected_type_is_named() {
+    let (transport, _) =
+        over(Config::in_process(), |_| async { answer(200, "text/html", "<html>login</html>") });
+    let error = transport.oneshot(get("a")).await.unwrap_err();
+    assert!(matches!(
+        cause_ref(&*error),
+        Some(TransportError::ContentType { content_type }) if content_type == "text/html"
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_phase_that_hangs_has_its_deadline() {
+    let config = Config::in_process();
+    let timeouts = config.timeouts;
+    // The head of the answer.
+    let (transport, _) = over(config.clone(), |_| std::future::pending());
+    let started = Instant::now();
+    let error = transport.clone().oneshot(get("a")).await.unwrap_err();
+    assert_eq!((timeout(&error), started.elapsed()), (Some(Phase::Answer), timeouts.answer));
+    let started = Instant::now();
+    let error = transport.watch(&pods(), WatchOptions::default()).await.map(drop).unwrap_err();
+    assert_eq!((timeout(&error), started.elapsed()), (Some(Phase::Answer), timeouts.watch_answer));
+    // A body, whole and as a stream.
+    let (transport, _) = over(config.clone(), |_| async { pieces(vec!["{".into()], End::Silent) });
+    let started = Instant::now();
+    let error = transport.clone().oneshot(get("a")).await.unwrap_err();
+    assert_eq!((timeout(&error), started.elapsed()), (Some(Phase::Body), timeouts.body));
+    let mut list = transport.list(&pods(), Default::default()).await.unwrap();
+    let error = list.next().await.unwrap().unwrap_err();
+    assert_eq!(timeout(&error), Some(Phase::Body));
+    assert!(list.next().await.is_none());
+    // A watch that the server should have closed.
+    let asked = Duration::from_secs(300);
+    let options = WatchOptions { timeout: Some(asked), ..WatchOptions::default() };
+    let started = Instant::now();
+    let mut watch = transport.watch(&pods(), options).await.unwrap();
+    let error = watch.next().await.unwrap().unwrap_err();
+    assert_eq!(timeout(&error), Some(Phase::WatchEnd));
+    assert_eq!(started.elapsed(), asked + timeouts.watch_margin);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_does_not_time_itself_out() {
+    let text = format!(
+        r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{},{}]}}"#,
+        pod("a", 1),
+        pod("b", 2)
+    );
+    let cut: Vec<_> = text.as_bytes().chunks(100).map(Bytes::copy_from_slice).collect();
+    let (transport, _) = over(Config::in_process(), move |_| {
+        let cut = cut.clone();
+        async move { pieces(cut, End::Clean) }
+    });
+    let mut list = transport.list(&pods(), Default::default()).await.unwrap();
+    let mut parts = 0;
+    while let Some(part) = list.next().await {
+        part.unwrap();
+        parts += 1;
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+    assert_eq!(parts, 3);
+}
+
+fn busy(code: u16, retry_after: &str) -> Response<Body> {
+    let mut response = answer(code, "text/plain", "Too many requests, please try again later.\n");
+    response.headers_mut().insert("retry-after", retry_after.parse().unwrap());
+    response
+}
+
+/// Runs one request against a server that first gives `failures` of these answers; what comes, the tries and the time.
+async fn retried(
+    request: ApiRequest,
+    failures: usize,
+    code: u16,
+    retry_after: &'static str,
+) -> (Result<(), u16>, usize, u64) {
+    let left = AtomicUsize::new(failures);
+    let (transport, log) = over(Config::in_process(), move |_| {
+        let fail = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        async move {
+            match fail {
+                Ok(_) if retry_after.is_empty() => answer(code, "text/plain", "busy"),
+                Ok(_) => busy(code, retry_after),
+                Err(_) => json(pod("a", 1)),
+            }
+        }
+    });
+    let started = Instant::now();
+    let result = transport.oneshot(request).await;
+    let result = result.map(drop).map_err(|error| status(&error).code);
+    (result, log.len(), started.elapsed().as_secs())
+}
+
+/// client-go `rest/with_retry.go`.
+#[tokio::test(start_paused = true)]
+async fn the_server_says_whether_to_try_again() {
+    // For every verb, with the delay that was asked for.
+    assert_eq!(retried(get("a"), 3, 429, "2").await, (Ok(()), 4, 6));
+    assert_eq!(retried(create(), 2, 503, "1").await, (Ok(()), 3, 2));
+    assert_eq!(retried(create(), 10, 429, "1").await, (Ok(()), 11, 10));
+    // Ten retries, no more.
+    assert_eq!(retried(get("a"), 11, 429, "1").await, (Err(429), 11, 10));
+    // Without Retry-After the server does not say that it did nothing (kube-rs L11).
+    assert_eq!(retried(create(), 1, 503, "").await, (Err(503), 1, 0));
+    assert_eq!(retried(get("a"), 1, 504, "").await, (Err(504), 1, 0));
+    // Not for other codes.
+    assert_eq!(retried(get("a"), 1, 409, "1").await, (Err(409), 1, 0));
+    // Neither longer than one wait may be, nor than all together.
+    assert_eq!(retried(get("a"), 1, 429, "3600").await, (Err(429), 1, 0));
+    assert_eq!(retried(get("a"), 9, 429, "50").await, (Err(429), 3, 100));
+    // The date form is left alone.
+    assert_eq!(retried(get("a"), 1, 429, "Wed, 21 Oct 2026 07:28:00 GMT").await, (Err(429), 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_refusal_keeps_its_delay() {
+    let (transport, _) = over(Config::in_process(), |_| async { busy(429, "3600") });
+    let error = transport.oneshot(get("a")).await.unwrap_err();
+    let status = status(&error);
+    assert!(status.is_too_many_requests());
+    assert_eq!(status.retry_after(), Some(Duration::from_secs(3600)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_make_no_url_are_refused_unsent() {
+    let (transport, log) = over(Config::in_process(), |_| async { json(pod("a", 1)) });
+    for name in ["", ".", "..", "a/b", "a%2fb"] {
+        let error = transport.clone().oneshot(get(name)).await.unwrap_err();
+        let error = cause_ref::<TransportError>(&*error).unwrap();
+        assert!(error.is_unsent() && matches!(error, TransportError::Request { .. }), "{name:?}");
+    }
+    assert_eq!(log.len(), 0);
+}

@@ -1,0 +1,364 @@
+//! Connections: TCP, TLS, HTTP/1.1 and HTTP/2, on loopback in real time.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use http::Version;
+use kubestrata_api_types::{ListWatch as _, WatchOptions, cause_ref};
+use rcgen::{CertificateParams, SanType};
+use tokio::net::TcpListener;
+use tower::ServiceExt as _;
+
+use super::server::{End, Identity, Seen, Server, json, pieces, quick};
+use super::{create, frame, get, pod, pods};
+use crate::{
+    Config, ConnectError, Limits, Pem, Phase, Protocol, Retry, Tls, Transport, TransportError,
+};
+
+async fn pod_or_watch(seen: Seen) -> http::Response<super::server::Body> {
+    if seen.target.contains("watch=true") {
+        pieces(vec![frame("ADDED", &pod("w", 1)).into()], End::Silent)
+    } else {
+        json(pod("a", 1))
+    }
+}
+
+fn transport_error(error: &kubestrata_api_types::BoxError) -> &TransportError {
+    cause_ref(&**error).unwrap_or_else(|| panic!("{error:?} holds no TransportError"))
+}
+
+/// All messages of a chain of errors.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let texts: Vec<_> = std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect();
+    texts.join(": ")
+}
+
+#[tokio::test]
+async fn plain_http_reuses_its_connection() {
+    let server = Server::start(None, pod_or_watch).await;
+    let transport = server.transport();
+    for _ in 0..5 {
+        transport.clone().oneshot(get("a")).await.unwrap();
+    }
+    assert_eq!(server.accepted(), 1);
+    let seen = server.log.last();
+    assert_eq!(seen.version, Version::HTTP_11);
+    assert_eq!(seen.headers["host"], server.address.to_string());
+    assert_eq!(seen.target, "/api/v1/namespaces/d/pods/a");
+}
+
+#[tokio::test]
+async fn http1_connections_are_bounded() {
+    let server = Server::start(None, |_| async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        json(pod("a", 1))
+    })
+    .await;
+    let mut config = server.config();
+    config.limits = Limits { http1_connections: 3, ..Limits::default() };
+    let transport = Transport::connect(config).unwrap();
+    let all = join_all((0..20).map(|_| transport.clone().oneshot(get("a")))).await;
+    assert!(all.iter().all(Result::is_ok));
+    assert!((2..=3).contains(&server.accepted()), "{}", server.accepted());
+    assert_eq!(transport.connections().requests, server.accepted());
+}
+
+/// HTTP/2 in both ways that it comes about.
+async fn http2_servers() -> Vec<Server> {
+    let tls = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
+    let plain = Server::start(None, pod_or_watch).await;
+    vec![tls, plain]
+}
+
+fn http2_config(server: &Server) -> Config {
+    let mut config = server.config();
+    if !config.is_tls() {
+        config.protocol = Protocol::Http2;
+    }
+    config
+}
+
+#[tokio::test]
+async fn watches_have_connections_of_their_own() {
+    for server in http2_servers().await {
+        let transport = Transport::connect(http2_config(&server)).unwrap();
+        let mut watches = Vec::new();
+        for _ in 0..10 {
+            let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+            watch.next().await.unwrap().unwrap();
+            watches.push(watch);
+        }
+        join_all((0..20).map(|_| transport.clone().oneshot(get("a")))).await;
+        let seen = server.log.all();
+        assert!(seen.iter().all(|seen| seen.version == Version::HTTP_2));
+        let of = |watch: bool| {
+            let mut connections: Vec<_> = seen
+                .iter()
+                .filter(|seen| seen.target.contains("watch=true") == watch)
+                .map(|seen| seen.connection)
+                .collect();
+            connections.dedup();
+            connections
+        };
+        assert_eq!((of(true), of(false)), (vec![0], vec![1]));
+        assert_eq!((transport.connections().watches, transport.connections().requests), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_further_connection_is_opened_before_the_streams_run_out() {
+    for server in http2_servers().await {
+        let mut config = http2_config(&server);
+        config.limits = Limits { streams: 4, http2_connections: 3, ..Limits::default() };
+        config.timeouts.wait = Duration::from_millis(300);
+        let transport = Transport::connect(config).unwrap();
+        let mut watches = Vec::new();
+        for _ in 0..12 {
+            watches.push(transport.watch(&pods(), WatchOptions::default()).await.unwrap());
+        }
+        assert_eq!((server.accepted(), transport.connections().watches), (3, 3));
+        // The limit is kept, with an error that tells what was waited for.
+        let error = transport.watch(&pods(), WatchOptions::default()).await.map(drop).unwrap_err();
+        assert_eq!(transport_error(&error).timeout(), Some(Phase::Wait));
+        // Requests do not wait for watches.
+        transport.clone().oneshot(get("a")).await.unwrap();
+        // A watch that is dropped makes room.
+        watches.pop();
+        transport.watch(&pods(), WatchOptions::default()).await.map(drop).unwrap();
+        // Empty connections are closed, but for one.
+        watches.clear();
+        assert_eq!(transport.connections().watches, 1);
+    }
+}
+
+/// A watch that nobody reads fills its own window, not its neighbours'.
+#[tokio::test]
+async fn an_unread_watch_does_not_stop_the_others() {
+    let identity = Identity::issued(&["127.0.0.1"]);
+    let server = Server::start(Some(identity), |seen| async move {
+        if seen.target.contains("labelSelector") {
+            let event = bytes::Bytes::from(frame("ADDED", &pod(&"x".repeat(60_000), 1)));
+            pieces(vec![event; 400], End::Silent)
+        } else {
+            pod_or_watch(seen).await
+        }
+    })
+    .await;
+    let mut config = server.config();
+    config.limits = Limits { streams: 8, stream_window: 1 << 16, ..Limits::default() };
+    let transport = Transport::connect(config).unwrap();
+    let mut unread = Vec::new();
+    for _ in 0..7 {
+        let options = WatchOptions { labels: "a=b".parse().unwrap(), ..WatchOptions::default() };
+        unread.push(transport.watch(&pods(), options).await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+    let event = tokio::time::timeout(Duration::from_secs(5), watch.next()).await;
+    assert!(event.unwrap().unwrap().is_ok());
+    assert_eq!(transport.connections().watches, 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let transport = Transport::connect(Config::new(&format!("http://{address}")).unwrap()).unwrap();
+    let error = transport.oneshot(create()).await.unwrap_err();
+    assert!(transport_error(&error).is_unsent());
+    let text = chain(&*error);
+    assert!(
+        text.starts_with(&format!("no connection to the server: {address} cannot be")),
+        "{text}"
+    );
+    let config = Config::new("https://no-such-host.invalid:1").unwrap();
+    let error = Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap_err();
+    let TransportError::Connect(error) = transport_error(&error) else { panic!("{error:?}") };
+    assert!(matches!(error.get(), ConnectError::Resolve { host, .. } if host.ends_with("invalid")));
+}
+
+/// Who waits for the same connection hears of its failure at the same time.
+#[tokio::test]
+async fn requests_share_the_failure_of_a_connection() {
+    // Accepts, and never answers the handshake.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = Config::new(&format!("https://{}", listener.local_addr().unwrap())).unwrap();
+    config.timeouts = quick();
+    config.timeouts.tls = Duration::from_millis(200);
+    config.tls.insecure = true;
+    let transport = Transport::connect(config).unwrap();
+    let started = tokio::time::Instant::now();
+    let all = join_all((0..10).map(|_| transport.clone().oneshot(get("a")))).await;
+    for error in all.into_iter().map(Result::unwrap_err) {
+        assert_eq!(transport_error(&error).timeout(), Some(Phase::Tls));
+        assert!(transport_error(&error).is_unsent());
+    }
+    assert!(started.elapsed() < Duration::from_millis(1500), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up() {
+    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), |_| {
+        std::future::pending::<http::Response<super::server::Body>>()
+    })
+    .await;
+    let mut config = server.config();
+    config.timeouts.answer = Duration::from_millis(100);
+    let transport = Transport::connect(config).unwrap();
+    let error = transport.clone().oneshot(get("a")).await.unwrap_err();
+    assert_eq!(transport_error(&error).timeout(), Some(Phase::Answer));
+    assert!(!transport_error(&error).is_unsent());
+}
+
+#[tokio::test]
+async fn reads_survive_a_broken_connection_and_writes_do_not_repeat() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    // Takes a request on each connection; answers from the third on, and closes the first two instead.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        for n in 0.. {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            if n % 3 == 2 {
+                let body = pod("a", 1);
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                stream.write_all(text.as_bytes()).await.unwrap();
+            }
+        }
+    });
+    let mut config = Config::new(&format!("http://{address}")).unwrap();
+    config.retry = Retry { broken: Duration::from_millis(5), ..Retry::default() };
+    let transport = Transport::connect(config).unwrap();
+    transport.clone().oneshot(get("a")).await.unwrap();
+    let error = transport.oneshot(create()).await.unwrap_err();
+    assert!(matches!(transport_error(&error), TransportError::Broken(_)), "{error:?}");
+    assert!(!transport_error(&error).is_unsent());
+}
+
+/// A server may close an idle connection at any time; the next request must not suffer.
+#[tokio::test]
+async fn a_stale_connection_is_replaced() {
+    let server = Server::start(None, |seen| async move {
+        let mut response = json(pod("a", 1));
+        if seen.target.ends_with("close") {
+            response.headers_mut().insert("connection", "close".parse().unwrap());
+        }
+        response
+    })
+    .await;
+    let transport = server.transport();
+    transport.clone().oneshot(get("close")).await.unwrap();
+    transport.clone().oneshot(create()).await.unwrap();
+    assert_eq!(server.accepted(), 2);
+}
+
+#[tokio::test]
+async fn connections_close_with_the_last_handle() {
+    let server = Server::start(None, pod_or_watch).await;
+    let transport = server.transport();
+    let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+    watch.next().await.unwrap().unwrap();
+    drop(transport);
+    // The stream holds what it needs.
+    let silent = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
+    assert!(silent.is_err());
+}
+
+#[tokio::test]
+async fn certificates_are_verified() {
+    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
+    server.transport().oneshot(get("a")).await.unwrap();
+
+    let refused = |config: Config| async move {
+        let error = Transport::connect(config).unwrap().oneshot(create()).await.unwrap_err();
+        assert!(transport_error(&error).is_unsent());
+        chain(&*error)
+    };
+    // Another authority.
+    let mut config = server.config();
+    let other = Identity::issued(&["127.0.0.1"]);
+    config.tls = Tls::trust(Pem::inline(other.authority_pem));
+    let text = refused(config).await;
+    assert!(text.contains("TLS with") && text.contains("invalid peer certificate"), "{text}");
+    // The platform does not know ours either.
+    let mut config = server.config();
+    config.tls = Tls::default();
+    assert!(refused(config).await.contains("certificate"));
+    // Another name.
+    let mut config = server.config();
+    config.tls.server_name = Some("kubernetes.default".to_owned());
+    assert!(refused(config).await.contains("not valid for name"));
+    // Nobody is asked.
+    let mut config = server.config();
+    config.tls = Tls { insecure: true, ..Tls::default() };
+    Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap();
+    // No certificate at all where one should be.
+    let mut config = server.config();
+    config.tls = Tls::trust(Pem::inline("garbage"));
+    assert!(refused(config).await.contains("certificate authority (inline) is not valid PEM"));
+    let mut config = server.config();
+    config.tls = Tls::trust(Pem::file("/no/such/ca.crt"));
+    assert!(refused(config).await.contains("certificate authority /no/such/ca.crt cannot be read"));
+}
+
+#[tokio::test]
+async fn a_name_of_its_own_is_expected() {
+    let server = Server::start(Some(Identity::issued(&["api.test"])), pod_or_watch).await;
+    let mut config = server.config();
+    assert!(Transport::connect(config.clone()).unwrap().oneshot(get("a")).await.is_err());
+    config.tls.server_name = Some("api.test".to_owned());
+    Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap();
+}
+
+/// What kube-apiserver makes for itself is authority and server in one.
+#[tokio::test]
+async fn a_self_signed_certificate_is_its_own_authority() {
+    let localhost = SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let good = |params: &mut CertificateParams| params.subject_alt_names = vec![localhost.clone()];
+    let server = Server::start(Some(Identity::self_signed(&[], good)), pod_or_watch).await;
+    server.transport().oneshot(get("a")).await.unwrap();
+    // Byte for byte the same, or not at all.
+    let mut config = server.config();
+    config.tls = Tls::trust(Pem::inline(Identity::self_signed(&[], good).authority_pem));
+    assert!(Transport::connect(config).unwrap().oneshot(get("a")).await.is_err());
+    // Name and time are checked all the same.
+    type Change = fn(&mut CertificateParams);
+    let cases: [(&str, Change); 3] = [
+        ("not valid for name", |params| {
+            params.subject_alt_names = vec![SanType::DnsName("other".try_into().unwrap())];
+        }),
+        ("expired", |params| {
+            params.subject_alt_names = vec![SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST))];
+            params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        }),
+        ("not valid yet", |params| {
+            params.subject_alt_names = vec![SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST))];
+            params.not_before = rcgen::date_time_ymd(2999, 1, 1);
+            params.not_after = rcgen::date_time_ymd(3000, 1, 1);
+        }),
+    ];
+    for (want, bad) in cases {
+        let server = Server::start(Some(Identity::self_signed(&[], bad)), pod_or_watch).await;
+        let error = server.transport().oneshot(get("a")).await.unwrap_err();
+        assert!(chain(&*error).contains(want), "{want}: {}", chain(&*error));
+    }
+}
+
+#[tokio::test]
+async fn http1_over_tls_can_be_chosen() {
+    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
+    let mut config = server.config();
+    config.protocol = Protocol::Http1;
+    Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap();
+    assert_eq!(server.log.last().version, Version::HTTP_11);
+}

@@ -1,0 +1,93 @@
+//! PEM from a file or from memory.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use secrecy::{ExposeSecret as _, SecretSlice};
+
+use super::TlsError;
+
+/// PEM text: certificates or a key. A clone is cheap; `Debug` shows the file's name only.
+#[derive(Clone)]
+pub struct Pem(Source);
+
+#[derive(Clone)]
+enum Source {
+    File(Arc<PathBuf>),
+    Inline(Arc<SecretSlice<u8>>),
+}
+
+impl Pem {
+    /// In a file, which is read again for every new connection.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self(Source::File(Arc::new(path.into())))
+    }
+
+    /// In memory, which is wiped when the last clone is dropped.
+    pub fn inline(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(Source::Inline(Arc::new(bytes.into().into())))
+    }
+
+    /// The text. `what` names its purpose in errors.
+    pub(super) async fn read(&self, what: &'static str) -> Result<Contents, TlsError> {
+        match &self.0 {
+            Source::Inline(bytes) => {
+                Ok(Contents { what, from: "inline".into(), bytes: Arc::clone(bytes) })
+            }
+            Source::File(path) => match tokio::fs::read(&**path).await {
+                Ok(bytes) => Ok(Contents {
+                    what,
+                    from: path.display().to_string(),
+                    bytes: Arc::new(bytes.into()),
+                }),
+                Err(source) => Err(TlsError::Read { what, path: (**path).clone(), source }),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::File(path) => write!(f, "Pem({})", path.display()),
+            Source::Inline(_) => f.write_str("Pem(inline)"),
+        }
+    }
+}
+
+/// PEM text that has been read.
+pub(super) struct Contents {
+    what: &'static str,
+    from: String,
+    bytes: Arc<SecretSlice<u8>>,
+}
+
+impl Contents {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.expose_secret()
+    }
+
+    /// All certificates; at least one.
+    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(self.bytes()).collect();
+        match all {
+            Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+            _ => Err(self.not_pem()),
+        }
+    }
+
+    pub(super) fn not_pem(&self) -> TlsError {
+        TlsError::Pem { what: self.what, from: self.from.clone() }
+    }
+}
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.bytes, &other.bytes) || self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Contents {}

@@ -1,0 +1,161 @@
+//! The service of typed requests.
+
+mod in_process;
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::Body;
+use kubestrata_api_types::{ApiRequest, ApiResponse, BoxError, BoxFuture};
+use kubestrata_codec::Encoded;
+use tower::util::BoxCloneSyncService;
+use tower::{Layer as _, Service, ServiceExt as _};
+
+use self::in_process::InProcess;
+use crate::answer;
+use crate::auth::AuthLayer;
+use crate::config::{Compression, Config};
+use crate::error::{ConnectError, Shared, TransportError};
+use crate::pool::Pool;
+use crate::request;
+use crate::retry::RetryLayer;
+use crate::wire::{HttpRequest, HttpResponse, RequestBody};
+
+/// The way to one API server: a `tower::Service<ApiRequest, Response = ApiResponse<Encoded>>`.
+///
+/// A clone is cheap and shares connections and credentials. It is always ready; how much goes on at a time is bounded
+/// where connections are ([`Limits`](crate::Limits)), and every wait has a deadline ([`Timeouts`](crate::Timeouts)).
+///
+/// Errors are boxed, with a `Status` in the chain of sources where the server refused, and a [`TransportError`] where
+/// there was no usable answer; `kubestrata_api_types::cause_ref` finds them.
+///
+/// Futures and streams are cancel-safe: dropping one gives up the request, or closes the watch.
+#[derive(Clone)]
+pub struct Transport(Arc<Inner>);
+
+struct Inner {
+    wire: BoxCloneSyncService<HttpRequest, HttpResponse, TransportError>,
+    config: Config,
+    /// Whether gzip is asked for where that can help.
+    compressed: bool,
+    pool: Option<Pool>,
+}
+
+/// How many connections are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Connections {
+    /// For requests.
+    pub requests: usize,
+    /// For watches.
+    pub watches: usize,
+}
+
+impl Transport {
+    /// The way to the server of `config`, over connections of its own. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError`] if the configuration has a host that TLS cannot name, or a credential that no header can hold.
+    pub fn connect(config: Config) -> Result<Self, TransportError> {
+        let pool = Pool::new(&config)
+            .map_err(|error| TransportError::Connect(Shared::new(ConnectError::Tls(error))))?;
+        let compressed = match config.compression {
+            Compression::Always => true,
+            Compression::Never => false,
+            Compression::Auto => !config.endpoint().is_loopback(),
+        };
+        Self::stack(BoxCloneSyncService::new(pool.clone()), Some(pool), compressed, config)
+    }
+
+    /// The same layers over any service of HTTP, as an API server in the same process.
+    ///
+    /// Of `config`, what concerns connections is not used; deadlines, retries, credentials and the base of URLs are.
+    /// [`Config::in_process`] fits most.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError`] if the configuration has a credential that no header can hold.
+    pub fn over<S, B>(service: S, config: Config) -> Result<Self, TransportError>
+    where
+        S: Service<http::Request<RequestBody>, Response = http::Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let service = InProcess::new(service, config.timeouts);
+        let compressed = config.compression == Compression::Always;
+        Self::stack(BoxCloneSyncService::new(service), None, compressed, config)
+    }
+
+    fn stack(
+        bottom: BoxCloneSyncService<HttpRequest, HttpResponse, TransportError>,
+        pool: Option<Pool>,
+        compressed: bool,
+        config: Config,
+    ) -> Result<Self, TransportError> {
+        let auth =
+            AuthLayer::new(config.auth.clone(), config.impersonate.as_ref(), &config.user_agent)?;
+        let wire = BoxCloneSyncService::new(RetryLayer(config.retry).layer(auth.layer(bottom)));
+        Ok(Self(Arc::new(Inner { wire, config, compressed, pool })))
+    }
+
+    /// What the transport was made from.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// How many connections are open; none over a service in the same process.
+    pub fn connections(&self) -> Connections {
+        let (requests, watches) = self.0.pool.as_ref().map_or((0, 0), Pool::open);
+        Connections { requests, watches }
+    }
+
+    /// The body of a plain GET, for discovery, health checks and logs: `/version`, `/readyz?verbose`.
+    ///
+    /// # Errors
+    ///
+    /// As for typed requests; [`TransportError::TooLarge`] for a body above [`Limits::body_bytes`](crate::Limits).
+    pub async fn raw_get(&self, path: &str) -> Result<Bytes, BoxError> {
+        let config = &self.0.config;
+        let request = request::raw_get(path, &config.server)?;
+        let response = self.0.wire.clone().oneshot(request).await?;
+        let response = answer::check(response, config).await?;
+        let body = answer::Chunks::plain(response, &config.timeouts)?;
+        body.collect(config.limits.body_bytes).await
+    }
+
+    async fn exchange(self, request: ApiRequest) -> Result<ApiResponse<Encoded>, BoxError> {
+        let Inner { wire, config, compressed, .. } = &*self.0;
+        let http = request::to_http(&request, &config.server, &config.timeouts, *compressed)?;
+        let response = wire.clone().oneshot(http).await?;
+        answer::read(&request, response, config).await
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}
+
+impl Service<ApiRequest> for Transport {
+    type Response = ApiResponse<Encoded>;
+    type Error = BoxError;
+    type Future = BoxFuture<Result<ApiResponse<Encoded>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ApiRequest) -> Self::Future {
+        Box::pin(self.clone().exchange(request))
+    }
+}

@@ -1,0 +1,85 @@
+//! Any service of HTTP as the bottom of the stack.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use kubestrata_api_types::BoxError;
+use tower::Service;
+
+use crate::config::Timeouts;
+use crate::error::{Phase, TransportError};
+use crate::wire::{
+    HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, ResponseBody, within,
+};
+
+/// Gives the service below the deadlines that connections have, and its bodies and errors our types.
+#[derive(Debug, Clone)]
+pub(super) struct InProcess<S> {
+    inner: S,
+    timeouts: Timeouts,
+}
+
+impl<S> InProcess<S> {
+    pub(super) fn new(inner: S, timeouts: Timeouts) -> Self {
+        Self { inner, timeouts }
+    }
+}
+
+impl<S, B> Service<HttpRequest> for InProcess<S>
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = HttpResponse;
+    type Error = TransportError;
+    type Future = HttpFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        self.inner.poll_ready(cx).map_err(|error| TransportError::Service(error.into()))
+    }
+
+    fn call(&mut self, request: HttpRequest) -> HttpFuture {
+        let limit = Purpose::of(&request).answer_limit(&self.timeouts);
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let response = within(Phase::Answer, limit, answer)
+                .await?
+                .map_err(|error| TransportError::Service(error.into()))?;
+            Ok(response.map(|body| ResponseBody::new(Boxed(Box::pin(body)))))
+        })
+    }
+}
+
+/// A body with our error type.
+struct Boxed<B>(Pin<Box<B>>);
+
+impl<B> Body for Boxed<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.0.as_mut().poll_frame(cx).map(|frame| {
+            frame.map(|result| result.map_err(|error| TransportError::Body(error.into()).into()))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
