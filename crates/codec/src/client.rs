@@ -17,7 +17,6 @@ use serde::de::DeserializeOwned;
 use tower::{Service, ServiceExt as _};
 
 pub use self::error::ClientError;
-use crate::negotiate::knows;
 use crate::{Dynamic, Encoded, encode};
 
 /// A list that was read to its end.
@@ -73,7 +72,7 @@ impl<S> EncodedService for S where
 /// over them. Each call clones the service, so `&self` is enough.
 ///
 /// All futures are cancel-safe in that dropping one drops the request; whether a write was done by then is unknown.
-/// Bodies of built-in kinds are protobuf, all others JSON.
+/// Bodies are JSON, which every server takes for every kind.
 ///
 /// An object read from a newer server can hold fields that `K` lacks, and an `update` with it removes them. Prefer
 /// `patch`, or use [`Dynamic`], which keeps all.
@@ -552,8 +551,7 @@ fn body_of<K: Serialize + Object>(
     object: &K,
     resource: &ResourceType,
 ) -> Result<Payload, ClientError> {
-    let format = if knows(resource) { Format::Protobuf } else { Format::Json };
-    encode(object, resource, format).map_err(ClientError::Encode)
+    encode(object, resource, Format::Json).map_err(ClientError::Encode)
 }
 
 fn optional<K>(result: Result<K, ClientError>) -> Result<Option<K>, ClientError> {

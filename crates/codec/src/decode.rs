@@ -1,9 +1,9 @@
 //! From an object's bytes to Rust values.
 
-use kubestrata_api_types::{Format, Object as _, ObjectMeta, Undecodable};
+use kubestrata_api_types::{Format, Object as _, ObjectMeta, ResourceType, Undecodable};
 use serde::de::DeserializeOwned;
 
-use crate::{Encoded, json};
+use crate::{Encoded, json, proto, schema};
 
 /// Whether the bytes held fields that the type or the schema does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Partial(pub(crate) bool);
 pub(crate) fn object<K: DeserializeOwned>(object: &Encoded) -> Result<(K, Partial), Undecodable> {
     match object.format() {
         Format::Json => from_json(object, object.bytes(), 0).map(|value| (value, Partial(false))),
-        Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
+        Format::Protobuf => from_protobuf(object),
     }
 }
 
@@ -25,7 +25,16 @@ pub(crate) fn metadata(object: &Encoded) -> Result<ObjectMeta, Undecodable> {
     }
     match object.format() {
         Format::Json => from_json(object, bytes, offset),
-        Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
+        Format::Protobuf => {
+            proto::from_slice(bytes, schema::object_meta(), &proto::Options::default()).map_err(
+                |error| Undecodable {
+                    key: object.key(),
+                    path: join("metadata", &error.path()),
+                    offset: offset + error.offset().unwrap_or_default(),
+                    problem: proto_problem(&error),
+                },
+            )
+        }
     }
 }
 
@@ -45,8 +54,45 @@ fn from_json<K: DeserializeOwned>(
     })
 }
 
-fn undecodable(object: &Encoded, offset: usize, problem: String) -> Undecodable {
-    Undecodable { key: object.key(), path: String::new(), offset, problem }
+/// Decodes a message.
+fn from_protobuf<K: DeserializeOwned>(object: &Encoded) -> Result<(K, Partial), Undecodable> {
+    let resource = object.resource();
+    let api_version = resource.api_version();
+    let options = proto::Options::of(&api_version, &resource.kind);
+    proto::from_slice_lossy(object.bytes(), message_of(resource), &options)
+        .map(|(value, lost)| (value, Partial(lost.is_partial())))
+        .map_err(|error| Undecodable {
+            key: object.key(),
+            path: error.path(),
+            offset: error.offset().unwrap_or_default(),
+            problem: proto_problem(&error),
+        })
+}
+
+/// The message that objects of this type are on the wire.
+///
+/// The one thing that servers send as protobuf of kinds that the schema does not know is their metadata. Where metadata
+/// was asked for of a kind that it does know, that kind's message serves too: metadata is field 1 of both.
+pub(crate) fn message_of(resource: &ResourceType) -> &'static schema::Message {
+    schema::resource(resource)
+        .or_else(|| schema::kind("meta.k8s.io", "v1", "PartialObjectMetadata"))
+        .expect("the table has PartialObjectMetadata")
+}
+
+/// What is wrong, without the value that is.
+pub(crate) fn proto_problem(error: &proto::Error) -> String {
+    match error.problem() {
+        proto::Problem::Type(message) => without_contents(message),
+        problem => problem.to_string(),
+    }
+}
+
+fn join(parent: &str, path: &str) -> String {
+    match path.chars().next() {
+        None => parent.to_owned(),
+        Some('[') => format!("{parent}{path}"),
+        Some(_) => format!("{parent}.{path}"),
+    }
 }
 
 /// The offset of an error, which serde_json gives as line and column.
@@ -87,12 +133,4 @@ pub(crate) fn without_contents(message: &str) -> String {
         }
     }
     "the value does not fit the type".to_owned()
-}
-
-/// Decodes the whole object into a JSON value.
-pub(crate) fn value(object: &Encoded) -> Result<serde_json::Value, Undecodable> {
-    match object.format() {
-        Format::Json => from_json(object, object.bytes(), 0),
-        Format::Protobuf => Err(undecodable(object, 0, "protobuf is not read".to_owned())),
-    }
 }

@@ -9,7 +9,7 @@ use kubestrata_api_types::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{Encoded, decode, view};
+use crate::{Encoded, view};
 
 /// An object as a JSON value, of any kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,9 +26,9 @@ impl Dynamic {
     ///
     /// # Errors
     ///
-    /// [`Undecodable`] if the bytes are malformed, or protobuf of a kind that the schema does not know.
+    /// [`Undecodable`] if the bytes are malformed.
     pub fn decode(encoded: &Encoded) -> Result<Self, Undecodable> {
-        let value = decode::value(encoded)?;
+        let value = encoded.decode()?;
         Ok(Self { resource: Arc::clone(encoded.resource()), value })
     }
 

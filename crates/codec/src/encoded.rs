@@ -32,7 +32,8 @@ struct Inner {
 impl Encoded {
     /// Reads an object of a known type, cutting out the fields `prune` first.
     ///
-    /// `bytes` are JSON text, or a protobuf message without envelope. They are copied.
+    /// `bytes` are JSON text, or a protobuf message without envelope. They are copied. A path that leads nowhere cuts
+    /// nothing; in protobuf, neither does one into the schema of a CustomResourceDefinition.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl Encoded {
             Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, bytes }))
         };
         let mut builder = HeadBuilder::default();
-        let scanned = head::scan(format, bytes, depth_max, &mut builder);
+        let scanned = head::scan(resource, format, bytes, depth_max, &mut builder);
         if let Err(error) = scanned {
             return Err(builder.unreadable(error.to_string()));
         }
@@ -87,7 +88,7 @@ impl Encoded {
         let pruned = prune::prune(resource, format, bytes, prune, depth_max)
             .map_err(|error| builder.unreadable(error.to_string()))?;
         let mut builder = HeadBuilder::default();
-        head::scan(format, &pruned, depth_max, &mut builder)
+        head::scan(resource, format, &pruned, depth_max, &mut builder)
             .map_err(|error| builder.unreadable(error.to_string()))?;
         let head = builder.build(&pruned);
         Ok((make(head, pruned.into()), inspected))

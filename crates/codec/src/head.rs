@@ -6,12 +6,15 @@ mod protobuf;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use kubestrata_api_types::{Format, ObjectKey, OwnerRef, ResourceVersion, Timestamp, Unreadable};
+use kubestrata_api_types::{
+    Format, ObjectKey, OwnerRef, ResourceType, ResourceVersion, Timestamp, Unreadable,
+};
 
 use crate::json::ScanError;
 
 /// Fills `builder` from an object's bytes. On an error it holds what was found before it.
 pub(crate) fn scan<'a>(
+    resource: &ResourceType,
     format: Format,
     bytes: &'a [u8],
     depth_max: usize,
@@ -19,7 +22,7 @@ pub(crate) fn scan<'a>(
 ) -> Result<(), ScanError> {
     match format {
         Format::Json => json::scan(bytes, depth_max, builder),
-        Format::Protobuf => protobuf::scan(bytes, builder),
+        Format::Protobuf => protobuf::scan(resource, bytes, builder),
     }
 }
 

@@ -8,6 +8,8 @@ use kubestrata_api_types::{
 };
 use serde::Serialize;
 
+use crate::schema;
+
 /// The media type of JSON.
 pub const JSON: &str = "application/json";
 
@@ -47,8 +49,8 @@ pub fn accept_header(request: &ApiRequest) -> Cow<'static, str> {
 }
 
 /// Whether objects of this kind can be read and written as protobuf.
-pub(crate) fn knows(_resource: &ResourceType) -> bool {
-    false
+pub(crate) fn knows(resource: &ResourceType) -> bool {
+    schema::resource(resource).is_some()
 }
 
 /// The `Content-Type` of a body in this format.

@@ -1,5 +1,7 @@
 //! Tests across the modules.
 
+mod golden;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;

@@ -1,12 +1,13 @@
 //! Reading one field from an object's bytes.
 
 mod json;
+mod pick;
+mod protobuf;
 
 use kubestrata_api_types::{FieldPath, Format, Segment, ViewError};
-
 use serde_json::Value;
 
-use crate::Encoded;
+use crate::{Encoded, decode};
 
 /// Calls `out` for each value at `path`.
 pub(crate) fn field(
@@ -14,25 +15,27 @@ pub(crate) fn field(
     path: &FieldPath,
     out: &mut dyn FnMut(&str),
 ) -> Result<(), ViewError> {
-    let result = match object.format() {
-        Format::Json => {
-            let (metadata, offset) = object.metadata_bytes();
-            match path.segments().split_first() {
-                // The head knows where the metadata is: no need to look for it.
-                Some((Segment::Field(first), rest)) if **first == *"metadata" => {
-                    if metadata.is_empty() {
-                        return Ok(());
-                    }
-                    json::field(object.bytes(), offset, rest, out)
-                }
-                _ => json::field(object.bytes(), 0, path.segments(), out),
-            }
-        }
-        Format::Protobuf => {
-            return Err(ViewError::new(path, "protobuf is not read"));
-        }
+    // The head knows where the metadata is: no need to look for it.
+    let in_metadata = match path.segments().split_first() {
+        Some((Segment::Field(first), rest)) if **first == *"metadata" => Some(rest),
+        _ => None,
     };
-    result.map_err(|error| ViewError::new(path, error.to_string()))
+    let (metadata, offset) = object.metadata_bytes();
+    if in_metadata.is_some() && metadata.is_empty() {
+        return Ok(());
+    }
+    match (object.format(), in_metadata) {
+        (Format::Json, Some(rest)) => json::field(object.bytes(), offset, rest, out)
+            .map_err(|error| ViewError::new(path, error.to_string())),
+        (Format::Json, None) => json::field(object.bytes(), 0, path.segments(), out)
+            .map_err(|error| ViewError::new(path, error.to_string())),
+        (Format::Protobuf, Some(rest)) => protobuf::metadata(metadata, rest, out)
+            .map_err(|error| ViewError::new(path, decode::proto_problem(&error))),
+        (Format::Protobuf, None) => {
+            protobuf::field(object.resource(), object.bytes(), path.segments(), out)
+                .map_err(|error| ViewError::new(path, decode::proto_problem(&error)))
+        }
+    }
 }
 
 /// The same on a JSON value.

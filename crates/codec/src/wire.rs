@@ -101,6 +101,11 @@ impl<'a> Reader<'a> {
         Err(self.error("number of more than 64 bits"))
     }
 
+    /// The contents of a field.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &'a [u8] {
+        &self.bytes[range]
+    }
+
     /// The text of a field.
     #[inline]
     pub(crate) fn text(&self, range: Range<usize>) -> Result<&'a str, ScanError> {

@@ -1,20 +1,29 @@
 //! The head scan of protobuf.
 //!
-//! Metadata is field 1 of every kind's message. Fields of `ObjectMeta`: 1 name, 3 namespace, 5 uid, 6 resourceVersion,
+//! Metadata is field 1 of the message of every kind that has metadata. Fields of `ObjectMeta`: 1 name, 3 namespace, 5 uid, 6 resourceVersion,
 //! 7 generation, 9 deletionTimestamp {1 seconds, 2 nanos}, 11 labels {1 key, 2 value}, 13 ownerReferences {1 kind, 3 name,
 //! 4 uid, 5 apiVersion, 6 controller}. Go writes scalars even when they are zero: zero and empty mean absent.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use kubestrata_api_types::{ResourceVersion, Timestamp};
+use kubestrata_api_types::{ResourceType, ResourceVersion, Timestamp};
 
-use super::{HeadBuilder, OWNER_TEXTS, offset};
+use super::{HeadBuilder, OWNER_TEXTS, Text, offset};
 use crate::json::ScanError;
+use crate::proto::forms;
+use crate::schema;
 use crate::wire::{Reader, Value};
 
 /// Scans an object's message. On an error `builder` holds what was found before it.
-pub(super) fn scan<'a>(bytes: &'a [u8], builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
+pub(super) fn scan<'a>(
+    resource: &ResourceType,
+    bytes: &'a [u8],
+    builder: &mut HeadBuilder<'a>,
+) -> Result<(), ScanError> {
+    if lacks_metadata(resource) {
+        return Ok(());
+    }
     let mut reader = Reader::new(bytes);
     let mut seen = false;
     while let Some(field) = reader.next()? {
@@ -34,17 +43,27 @@ pub(super) fn scan<'a>(bytes: &'a [u8], builder: &mut HeadBuilder<'a>) -> Result
     Ok(())
 }
 
+/// Whether field 1 of this kind is something else. These kinds are never stored, and rarely seen here.
+fn lacks_metadata(resource: &ResourceType) -> bool {
+    let suspect = matches!(
+        &*resource.kind,
+        "AdmissionReview" | "ConversionReview" | "DeploymentRollback" | "Table" | "WatchEvent"
+    ) || resource.kind.ends_with("Options");
+    suspect
+        && schema::resource(resource)
+            .and_then(|message| message.by_number(1))
+            .is_some_and(|field| field.name() != "metadata")
+}
+
 fn metadata<'a>(mut reader: Reader<'a>, builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Bytes(range)) => builder.name = Cow::Borrowed(reader.text(range)?),
-            (3, Value::Bytes(range)) => builder.namespace = Cow::Borrowed(reader.text(range)?),
-            (5, Value::Bytes(range)) => {
-                reader.text(range.clone())?;
-                builder.uid = Some(HeadBuilder::in_bytes(range.start, range.end));
-            }
+            (1, Value::Bytes(range)) => builder.name = forms::text(reader.bytes(range)),
+            (3, Value::Bytes(range)) => builder.namespace = forms::text(reader.bytes(range)),
+            (5, Value::Bytes(range)) => builder.uid = Some(text(&reader, builder, range)),
             (6, Value::Bytes(range)) => {
-                builder.resource_version = ResourceVersion::new(reader.text(range)?);
+                let version = forms::text(reader.bytes(range));
+                builder.resource_version = ResourceVersion::new(&version);
             }
             (7, Value::Varint(number)) => {
                 // Negative numbers are their two's complement in 64 bits.
@@ -90,8 +109,7 @@ fn label(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), Sc
             2 => &mut value,
             _ => continue,
         };
-        reader.text(range.clone())?;
-        *place = HeadBuilder::in_bytes(range.start, range.end);
+        *place = text(&reader, builder, range);
     }
     builder.labels.push((key, value));
     Ok(())
@@ -111,9 +129,16 @@ fn owner(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), Sc
             }
             _ => continue,
         };
-        reader.text(range.clone())?;
-        owner[index] = HeadBuilder::in_bytes(range.start, range.end);
+        owner[index] = text(&reader, builder, range);
     }
     builder.owners.push(owner);
     Ok(())
+}
+
+/// A string. What is not UTF-8 is shown as the decoder shows it.
+fn text(reader: &Reader<'_>, builder: &mut HeadBuilder<'_>, range: Range<usize>) -> Text {
+    match forms::text(reader.bytes(range.clone())) {
+        Cow::Borrowed(_) => HeadBuilder::in_bytes(range.start, range.end),
+        Cow::Owned(text) => builder.in_extra(&text),
+    }
 }

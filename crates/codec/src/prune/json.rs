@@ -2,9 +2,8 @@
 
 use kubestrata_api_types::Segment;
 
+use super::{Paths, ends, step};
 use crate::json::{Cursor, ScanError};
-
-type Paths<'a> = [&'a [Segment]];
 
 pub(super) fn prune(
     bytes: &[u8],
@@ -56,7 +55,7 @@ fn copy_object(
             Segment::Field(field) => **field == *name,
             _ => true,
         });
-        if inner.iter().any(|rest| rest.is_empty()) {
+        if ends(&inner) {
             cursor.value()?;
             continue;
         }
@@ -78,7 +77,7 @@ fn copy_list(
     out: &mut Vec<u8>,
 ) -> Result<(), ScanError> {
     let inner = step(paths, |segment| *segment == Segment::All);
-    let all = inner.iter().any(|rest| rest.is_empty());
+    let all = ends(&inner);
     cursor.expect(b'[', "no list")?;
     out.push(b'[');
     let (mut first, mut first_out) = (true, true);
@@ -109,14 +108,4 @@ fn copy_or_prune(
     } else {
         copy(cursor, paths, depth_left - 1, out)
     }
-}
-
-/// What is left of the paths whose first segment fits.
-fn step<'a>(paths: &Paths<'a>, fits: impl Fn(&Segment) -> bool) -> Vec<&'a [Segment]> {
-    paths
-        .iter()
-        .filter_map(|path| path.split_first())
-        .filter(|(first, _)| fits(first))
-        .map(|(_, rest)| rest)
-        .collect()
 }
