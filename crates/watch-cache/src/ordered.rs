@@ -72,6 +72,21 @@ impl<T> Ordered<T> {
         self.chunks.partition_point(|chunk| *chunk[0].0 <= *key).saturating_sub(1)
     }
 
+    /// How many keys start with `prefix` and are at or after `start`. It looks at chunks, not at entries.
+    pub fn count_from(&self, prefix: &str, start: &str) -> usize {
+        let from = if start > prefix { start } else { prefix };
+        let before = |found: &dyn Fn(&str) -> bool| {
+            let whole = self.chunks.partition_point(|chunk| found(&chunk[chunk.len() - 1].0));
+            let part = self
+                .chunks
+                .get(whole)
+                .map_or(0, |chunk| chunk.partition_point(|(key, _)| found(key)));
+            self.chunks[..whole].iter().map(|chunk| chunk.len()).sum::<usize>() + part
+        };
+        let end = before(&|key| key < prefix || key.starts_with(prefix));
+        end.saturating_sub(before(&|key| key < from))
+    }
+
     /// An owned iterator over the entries whose key starts with `prefix` and is at or after `start`.
     ///
     /// It holds the map as it is now, and takes no memory for each entry.

@@ -269,6 +269,10 @@ fn ordered_equals_a_b_tree_and_its_clones_do_not_change() {
     }
     for (map, model) in clones {
         assert!(map.iter_from("", "").eq(model.clone()));
+        for (prefix, start) in [("", ""), ("07", ""), ("07", "0750"), ("1", "2"), ("x", "")] {
+            let count = map.iter_from(prefix, start).count();
+            assert_eq!(map.count_from(prefix, start), count, "{prefix} {start}");
+        }
         let from = model.into_iter().filter(|(key, _)| key.starts_with("07") && **key >= *"0750");
         assert!(map.iter_from("07", "0750").eq(from));
     }
