@@ -1,0 +1,119 @@
+//! Content negotiation.
+
+use http::HeaderMap;
+use kubestrata_api_types::Format;
+
+use crate::failure::{Outcome, not_acceptable};
+
+/// In which form an answer goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Media {
+    pub(crate) format: Format,
+    pub(crate) shape: Shape,
+}
+
+/// What of each object an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// The object.
+    Object,
+    /// `PartialObjectMetadata` or its list.
+    Metadata,
+    /// The aggregated form of discovery.
+    Aggregated,
+}
+
+/// What an endpoint can answer with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    /// Whole objects as protobuf.
+    pub(crate) protobuf: bool,
+    /// Metadata only.
+    pub(crate) metadata: bool,
+    /// Aggregated discovery.
+    pub(crate) aggregated: bool,
+}
+
+const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+struct Clause<'a> {
+    mime: &'a str,
+    quality: f32,
+    form: Option<&'a str>,
+    group: Option<&'a str>,
+    version: Option<&'a str>,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        let mime = parts.next().unwrap_or_default();
+        let mut clause = Self { mime, quality: 1.0, form: None, group: None, version: None };
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            match name {
+                "q" => clause.quality = value.parse().unwrap_or(0.0),
+                "as" => clause.form = Some(value),
+                "g" => clause.group = Some(value),
+                "v" => clause.version = Some(value),
+                _ => {}
+            }
+        }
+        clause
+    }
+
+    fn fits(&self, offer: Offer) -> Option<Media> {
+        let shape = match (self.form, self.group, self.version) {
+            (None, ..) => Shape::Object,
+            (
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList"),
+                Some("meta.k8s.io"),
+                Some("v1"),
+            ) if offer.metadata => Shape::Metadata,
+            (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2"))
+                if offer.aggregated =>
+            {
+                Shape::Aggregated
+            }
+            _ => return None,
+        };
+        let format = match self.mime {
+            "application/json" | "application/*" | "*/*" => Format::Json,
+            "application/vnd.kubernetes.protobuf"
+                if offer.protobuf && shape != Shape::Aggregated =>
+            {
+                Format::Protobuf
+            }
+            _ => return None,
+        };
+        Some(Media { format, shape })
+    }
+}
+
+/// Chooses the form of an answer by the `Accept` headers.
+pub(crate) fn negotiate(headers: &HeaderMap, offer: Offer) -> Outcome<Media> {
+    let accept: Vec<&str> = headers
+        .get_all(http::header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    let accept = accept.join(",");
+    let mut clauses: Vec<Clause<'_>> =
+        accept.split(',').filter(|clause| !clause.trim().is_empty()).map(Clause::parse).collect();
+    if clauses.is_empty() {
+        return Ok(Media { format: Format::Json, shape: Shape::Object });
+    }
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    if let Some(media) = clauses.iter().find_map(|clause| clause.fits(offer)) {
+        return Ok(media);
+    }
+    let known = |clause: &Clause<'_>| TYPES.split(", ").any(|known| known == clause.mime);
+    if clauses.iter().any(known) {
+        return Err(not_acceptable(format!(
+            "only the following media types are accepted: {TYPES}"
+        )));
+    }
+    Err(not_acceptable(format!(
+        "406: Not Acceptable\n\nAvailable representations: {TYPES}, application/json;stream=watch, \
+         application/vnd.kubernetes.protobuf;stream=watch"
+    )))
+}

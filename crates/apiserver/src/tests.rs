@@ -1,0 +1,8 @@
+//! The server as clients see it, by HTTP requests without a socket.
+
+mod definitions;
+mod delete;
+mod harness;
+mod list;
+mod watch;
+mod write;

@@ -1,0 +1,117 @@
+//! Patch: JSON patch, merge patch, strategic merge patch.
+
+mod strategic;
+
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::dispatch::{Call, not_allowed, not_implemented};
+use crate::failure::{
+    Cause, Failure, Outcome, bad_request, invalid, rejected_patch, unsupported_media,
+};
+use crate::write::change::Subject;
+use crate::write::update::part;
+use crate::write::{Object, answer_object, body, dry_run};
+
+/// Operations of one JSON patch (kube-apiserver `maxJSONPatchOperations`).
+const OPERATIONS_MAX: usize = 10_000;
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+enum Patch {
+    Json(json_patch::Patch),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    fn decode(call: &Call<'_>) -> Outcome<Self> {
+        let parse = |problem: &str| {
+            serde_json::from_slice::<Value>(&call.body)
+                .map_err(|error| bad_request(format!("{problem}: {error}")))
+        };
+        match body::mime(call.content_type()) {
+            JSON => {
+                let value = parse("error decoding patch")?;
+                let operations = value.as_array().map_or(0, Vec::len);
+                if operations > OPERATIONS_MAX {
+                    return Err(too_many(operations));
+                }
+                let patch = serde_json::from_value(value)
+                    .map_err(|error| bad_request(format!("error decoding patch: {error}")))?;
+                Ok(Self::Json(patch))
+            }
+            MERGE => Ok(Self::Merge(parse("error decoding patch")?)),
+            STRATEGIC if call.resource.info.builtin => {
+                Ok(Self::Strategic(parse("error decoding patch")?))
+            }
+            _ if call.resource.info.builtin => {
+                Err(unsupported_media(&[JSON, MERGE, STRATEGIC].join(", ")))
+            }
+            _ => Err(unsupported_media(&[JSON, MERGE].join(", "))),
+        }
+    }
+
+    fn apply(&self, call: &Call<'_>, old: &Object) -> Outcome<Object> {
+        let mut value = old.clone();
+        value.insert("kind".to_owned(), (*call.resource.ty.kind).into());
+        value.insert("apiVersion".to_owned(), (*call.resource.ty.api_version()).into());
+        let mut value = Value::Object(value);
+        match self {
+            Self::Json(patch) => {
+                json_patch::patch(&mut value, patch).map_err(|_| rejected_patch())?;
+            }
+            Self::Merge(patch) => json_patch::merge(&mut value, patch),
+            Self::Strategic(patch) => {
+                strategic::merge(&mut value, patch).map_err(bad_request)?;
+            }
+        }
+        let Value::Object(mut object) = value else { return Err(rejected_patch()) };
+        body::check_type(&call.resource, &mut object)?;
+        Ok(object)
+    }
+}
+
+fn too_many(operations: usize) -> Failure {
+    let message = format!(
+        "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {operations}"
+    );
+    let reason = kubestrata_api_types::reason::REQUEST_ENTITY_TOO_LARGE;
+    kubestrata_api_types::Status::failure(413, reason, message).into()
+}
+
+/// PATCH.
+pub(crate) async fn patch(
+    call: &Call<'_>,
+    name: &str,
+    subresource: Option<&str>,
+) -> Outcome<Answer> {
+    if !call.resource.has_verb("patch") {
+        return Err(not_allowed());
+    }
+    let dry = dry_run(call, "PatchOptions")?;
+    if call.query.flag("force").is_some() && body::mime(call.content_type()) != APPLY {
+        let cause = Cause::forbidden("force", "may not be specified for non-apply patch");
+        return Err(invalid("meta.k8s.io", "PatchOptions", "", &[cause]));
+    }
+    let patch = Patch::decode(call)?;
+    if subresource == Some("scale") {
+        return super::subresource::patch_scale(call, name, &|scale| {
+            let (Patch::Merge(patch) | Patch::Strategic(patch)) = &patch else {
+                return Err(not_implemented());
+            };
+            json_patch::merge(scale, patch);
+            Ok(())
+        })
+        .await;
+    }
+    let part = part(subresource).ok_or_else(not_implemented)?;
+    let (core, resource, namespace) = (&**call.core, &*call.resource, call.namespace());
+    let subject = Subject { core, resource, namespace, name, part, dry };
+    let item = subject.change(|old| patch.apply(call, old)).await?;
+    crate::crd::updated(call.core, resource, &item).await?;
+    Ok(answer_object(call, &item, 200))
+}
