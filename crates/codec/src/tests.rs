@@ -1,6 +1,7 @@
 //! Tests across the modules.
 
 mod golden;
+mod hostile;
 
 use std::sync::Arc;
 
