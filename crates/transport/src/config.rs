@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use kubestrata_telemetry::{Noop, Provider};
 
 pub use self::infer::{ConfigError, InCluster, InClusterError};
 use crate::auth::{Auth, Impersonation};
@@ -44,6 +45,8 @@ pub struct Config {
     pub protocol: Protocol,
     /// Bounds of the decoders of lists and watches.
     pub decoding: kubestrata_codec::Limits,
+    /// Where `rest_client_requests_total` and `rest_client_request_duration_seconds` go. Default: nowhere.
+    pub metrics: Arc<dyn Provider>,
 }
 
 impl Config {
@@ -76,6 +79,7 @@ impl Config {
             compression: Compression::default(),
             protocol: Protocol::default(),
             decoding: kubestrata_codec::Limits::default(),
+            metrics: Arc::new(Noop),
         })
     }
 

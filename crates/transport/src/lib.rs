@@ -13,6 +13,7 @@ mod transport;
 mod answer;
 mod request;
 
+mod observe;
 mod pool;
 mod retry;
 mod wire;

@@ -18,6 +18,7 @@ use crate::answer;
 use crate::auth::AuthLayer;
 use crate::config::{Compression, Config};
 use crate::error::{ConnectError, Shared, TransportError};
+use crate::observe::ObserveLayer;
 use crate::pool::Pool;
 use crate::request;
 use crate::retry::RetryLayer;
@@ -103,7 +104,10 @@ impl Transport {
     ) -> Result<Self, TransportError> {
         let auth =
             AuthLayer::new(config.auth.clone(), config.impersonate.as_ref(), &config.user_agent)?;
-        let wire = BoxCloneSyncService::new(RetryLayer(config.retry).layer(auth.layer(bottom)));
+        let host = config.server.authority().map(ToString::to_string).unwrap_or_default();
+        let observe = ObserveLayer::new(Arc::clone(&config.metrics), host);
+        let stack = RetryLayer(config.retry).layer(auth.layer(observe.layer(bottom)));
+        let wire = BoxCloneSyncService::new(stack);
         Ok(Self(Arc::new(Inner { wire, config, compressed, pool })))
     }
 

@@ -199,6 +199,31 @@ async fn the_last_refusal_keeps_its_delay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn every_try_is_counted() {
+    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    let mut config = Config::in_process();
+    config.metrics = metrics.clone();
+    let left = AtomicUsize::new(2);
+    let (transport, _) = over(config, move |seen| {
+        let fail = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        async move {
+            if seen.target.ends_with("hang") {
+                std::future::pending::<()>().await;
+            }
+            if fail.is_ok() { busy(429, "1") } else { json(pod("a", 1)) }
+        }
+    });
+    transport.clone().oneshot(get("a")).await.unwrap();
+    transport.clone().oneshot(get("hang")).await.unwrap_err();
+    let count = |code: &str| {
+        metrics.value(&format!(
+            r#"rest_client_requests_total{{code="{code}",method="GET",host="in-process"}}"#
+        ))
+    };
+    assert_eq!([count("429"), count("200"), count("<error>")], [Some(2.0), Some(1.0), Some(1.0)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_that_make_no_url_are_refused_unsent() {
     let (transport, log) = over(Config::in_process(), |_| async { json(pod("a", 1)) });
     for name in ["", ".", "..", "a/b", "a%2fb"] {

@@ -215,6 +215,52 @@ async fn a_server_that_hangs_is_given_up() {
     assert!(!transport_error(&error).is_unsent());
 }
 
+/// kube#1791: a connection that is half open says nothing, and an idle watch neither. Pings tell them apart.
+#[tokio::test]
+async fn a_half_open_connection_is_noticed() {
+    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
+    // Passes bytes on, until it is told to swallow them.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, upstream) = (listener.local_addr().unwrap(), server.address);
+    let swallow = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (mut tasks, told) = (tokio::task::JoinSet::new(), swallow.clone());
+    tasks.spawn(async move {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = tokio::net::TcpStream::connect(upstream).await.unwrap();
+        let (from, to) = (client.into_split(), server.into_split());
+        tokio::join!(pass(from.0, to.1, &told), pass(to.0, from.1, &told));
+    });
+    let mut config = server.config();
+    config.server = format!("https://{address}").parse().unwrap();
+    config.timeouts.ping_interval = Duration::from_millis(50);
+    config.timeouts.ping_answer = Duration::from_millis(100);
+    let transport = Transport::connect(config).unwrap();
+    let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+    watch.next().await.unwrap().unwrap();
+    // Silent, but there: several pings are answered.
+    let silent = tokio::time::timeout(Duration::from_millis(400), watch.next()).await;
+    assert!(silent.is_err());
+    swallow.store(true, std::sync::atomic::Ordering::SeqCst);
+    let end = tokio::time::timeout(Duration::from_secs(5), watch.next()).await.unwrap();
+    let error = end.unwrap().unwrap_err();
+    assert!(matches!(transport_error(&error), TransportError::Body(_)), "{error:?}");
+    assert_eq!(transport.connections().watches, 0);
+}
+
+async fn pass(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    swallow: &std::sync::atomic::AtomicBool,
+) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if !swallow.load(std::sync::atomic::Ordering::SeqCst) {
+            to.write_all(&buffer[..length]).await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn reads_survive_a_broken_connection_and_writes_do_not_repeat() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
