@@ -6,7 +6,7 @@
 //! reply   = "list" ["@" version] ":" { part }     one page of a list; objects have its version unless they say theirs
 //!         | "watch" ":" { event }                 a watch; it stays open after its last event
 //!         | "object" ":" thing                    one object
-//!         | status | "refused" | "broken" | "hang"
+//!         | status | "refused" | "reset" | "broken" | "hang"
 //! part    = thing | "?" key ["@" version]         an object; an object that cannot be read
 //!         | "more" | "cut" | "wait=" duration     the page has a next one; the stream breaks here; a pause
 //! event   = "+" thing | "~" thing | "-" thing     ADDED, MODIFIED, DELETED
@@ -19,7 +19,7 @@
 //! ```
 //!
 //! `gone` is 410 with reason Gone, `expired` 410 with reason Expired, `toolarge` 504 in the newest shape;
-//! `refused` is a refused connection, `broken` an error of no known type, `hang` no answer at all.
+//! `refused` is a refused connection and `reset` a broken one, `broken` an error of no known type, `hang` no answer at all.
 //! Durations are written `300s` or `5ms`.
 
 use std::time::Duration;
@@ -53,6 +53,8 @@ pub enum Reply<T> {
     Status(Status),
     /// The connection is refused.
     Refused,
+    /// The connection breaks before an answer comes.
+    Reset,
     /// An error of no known type.
     Broken,
     /// No answer, ever.
@@ -113,6 +115,7 @@ fn answer(text: &str) -> Result<Step<Thing>, ScriptError> {
 fn reply(text: &str) -> Result<Reply<Thing>, ScriptError> {
     match text {
         "refused" => return Ok(Reply::Refused),
+        "reset" => return Ok(Reply::Reset),
         "broken" => return Ok(Reply::Broken),
         "hang" => return Ok(Reply::Hang),
         _ => {}

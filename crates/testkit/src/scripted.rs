@@ -151,7 +151,7 @@ fn fits<T>(reply: &Reply<T>, verb: Verb) -> bool {
         Reply::List(_) => matches!(verb, Verb::List | Verb::DeleteCollection),
         Reply::Watch(_) => verb == Verb::Watch,
         Reply::Object(_) => !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection),
-        Reply::Status(_) | Reply::Refused | Reply::Broken | Reply::Hang => true,
+        Reply::Status(_) | Reply::Refused | Reply::Reset | Reply::Broken | Reply::Hang => true,
     }
 }
 
@@ -189,6 +189,7 @@ impl<T: Send + Sync + Unpin + 'static> Service<ApiRequest> for Scripted<T> {
                 Reply::Refused => {
                     return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
                 }
+                Reply::Reset => return Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
                 Reply::Broken => return Err(Broken.into()),
                 Reply::Hang => std::future::pending().await,
             };

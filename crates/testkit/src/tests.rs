@@ -1,12 +1,13 @@
 //! Tests of the test doubles.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::expect;
 use futures_util::StreamExt as _;
-use kubestrata_api_types::{ListOptions, ListWatch as _, World as _};
+use kubestrata_api_types::{ListOptions, ListPart, ListWatch as _, WatchOptions, World as _};
 
-use crate::{FakeWorld, Scripted, Thing, show_event, things};
+use crate::{FakeWorld, Model, Scripted, Thing, show_event, things};
 
 #[test]
 fn things_print_as_they_parse() {
@@ -69,4 +70,53 @@ async fn a_seed_gives_the_same_world() {
     assert_ne!(a.random(), FakeWorld::new(8).random());
     tokio::time::advance(Duration::from_secs(90)).await;
     assert_eq!(a.wall().to_string(), "2030-01-01T00:01:30Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_serves_states_changes_and_410() {
+    let model = Model::new(Arc::new(FakeWorld::new(1)));
+    model.put(Thing::new("a", 0));
+    model.put(Thing::new("b", 0));
+    let options = WatchOptions {
+        send_initial_events: Some(true),
+        allow_bookmarks: true,
+        ..Default::default()
+    };
+    let mut watch = model.watch(&things(), options).await.unwrap();
+    let mut log = String::new();
+    for change in 0..6 {
+        match change {
+            3 => drop(model.put(Thing::new("a", 0))),
+            4 => drop(model.delete(&"b".parse().unwrap())),
+            5 => model.compact(),
+            _ => {}
+        }
+        let event = tokio::time::timeout(Duration::from_secs(9), watch.next()).await;
+        log.push_str(
+            &event.map_or_else(|_| "nothing".into(), |event| show_event(&event.unwrap().unwrap())),
+        );
+        log.push('\n');
+    }
+    expect![[r#"
+        +b@3#b-3
+        +a@2#a-2
+        end@3
+        ~a@4#a-2
+        -b@5#b-3
+        nothing
+    "#]]
+    .assert_eq(&log);
+    let old = WatchOptions { resource_version: 4.into(), ..Default::default() };
+    let error = model.watch(&things(), old).await.err().unwrap();
+    assert_eq!(error.to_string(), "too old resource version (Expired, HTTP 410)");
+    let future = ListOptions { resource_version: 9.into(), ..Default::default() };
+    assert!(model.list(&things(), future).await.err().unwrap().to_string().contains("Too large"));
+
+    model.put(Thing::new("c", 0));
+    let mut options = ListOptions { limit: Some(1), ..Default::default() };
+    let page: Vec<_> = model.list(&things(), options.clone()).await.unwrap().collect().await;
+    let ListPart::Meta(meta) = page[1].as_ref().unwrap() else { panic!("the metadata comes last") };
+    options.continue_token.clone_from(&meta.continue_token);
+    model.compact();
+    assert!(model.list(&things(), options).await.is_err());
 }
