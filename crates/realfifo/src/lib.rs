@@ -17,7 +17,11 @@ mod metrics;
 mod sync;
 mod synced;
 
-#[cfg(all(test, not(kubestrata_loom)))]
+#[cfg(test)]
+#[cfg(kubestrata_loom)]
+mod loom_tests;
+#[cfg(test)]
+#[cfg(not(kubestrata_loom))]
 mod tests;
 
 pub use self::delta::{Batch, Deleted, Delta, Tombstone};

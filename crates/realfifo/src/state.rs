@@ -180,11 +180,12 @@ impl<T: Object + Clone> RealFifo<T> {
                 tombstones.push(Tombstone { key, last });
             }
         }
-        known.for_each_key(&mut |key| {
-            if !present.contains(key) && !last.contains_key(key) {
-                tombstones.push(Tombstone { key: key.clone(), last: known.get(key) });
+        for key in known_keys(known) {
+            if !present.contains(&key) && !last.contains_key(&key) {
+                let last = known.get(&key);
+                tombstones.push(Tombstone { key, last });
             }
-        });
+        }
         for tombstone in tombstones {
             self.append(Delta::Deleted(Deleted::Missed(tombstone)));
         }
@@ -236,6 +237,13 @@ impl<T: Object + Clone> RealFifo<T> {
     fn check_synced(&mut self) {
         self.synced |= self.populated && self.initial == 0;
     }
+}
+
+/// All keys first: the implementation may hold a lock while it calls, which a `get` from within would meet.
+fn known_keys<T: 'static>(known: &dyn KnownObjects<T>) -> Vec<ObjectKey> {
+    let mut keys = Vec::new();
+    known.for_each_key(&mut |key| keys.push(key.clone()));
+    keys
 }
 
 fn nameless<T: Object>(object: &T) -> Unreadable {
@@ -302,12 +310,8 @@ impl<T: Object + Clone> Queue<T> for RealFifo<T> {
         };
         // An older stored object must never follow a newer queued one.
         let (_, queued) = self.last_queued();
-        let mut again = Vec::new();
-        known.for_each_key(&mut |key| {
-            if !queued.contains_key(key) {
-                again.extend(known.get(key));
-            }
-        });
+        let unqueued = known_keys(&*known).into_iter().filter(|key| !queued.contains_key(key));
+        let again: Vec<_> = unqueued.filter_map(|key| known.get(&key)).collect();
         for object in again {
             self.append(Delta::Sync(object));
         }
