@@ -135,6 +135,8 @@ pub(crate) enum Class {
     Throttled(Option<Duration>),
     /// The connection was refused, or the server did not accept in time.
     Refused,
+    /// The connection could not be made or broke, in another way.
+    Connection,
     /// The server said no in another way.
     Status,
     /// The stream ended too early to be trusted.
@@ -173,13 +175,27 @@ fn classify(error: &(dyn Error + 'static)) -> Class {
     }
     let mut current = Some(error);
     while let Some(error) = current {
-        if error
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-        {
-            return Class::Refused;
+        match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionRefused) => return Class::Refused,
+            Some(kind) if is_of_connection(kind) => return Class::Connection,
+            _ => current = error.source(),
         }
-        current = error.source();
     }
     Class::Other
+}
+
+fn is_of_connection(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::UnexpectedEof
+    )
 }

@@ -111,7 +111,6 @@ enum Then {
 struct Streaming<T> {
     asked: ResourceVersion,
     started: Tick,
-    accepted: bool,
     /// When the watch should have ended by its timeout, with the margin.
     end: Tick,
     /// When something new came last.
@@ -235,7 +234,6 @@ impl<T: Object> Machine<T> {
         self.phase = Phase::Streaming(Streaming {
             asked,
             started: now,
-            accepted: false,
             end: now + timeout + self.config.read_margin,
             progress: now,
             warn: now + WARN_EVERY,
@@ -343,7 +341,8 @@ impl<T: Object> Machine<T> {
     /// The server has accepted the watch.
     pub(crate) fn on_accepted(&mut self, now: Tick) {
         match &mut self.phase {
-            Phase::Streaming(streaming) => streaming.accepted = true,
+            // It says nothing: the state has to come first.
+            Phase::Streaming(_) => {}
             Phase::Watching(watching) => {
                 watching.accepted = true;
                 self.live(now);

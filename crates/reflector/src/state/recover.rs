@@ -99,9 +99,12 @@ impl<T: Object> Machine<T> {
             }
             // The plain list would be refused too.
             Class::Refused => self.retry(during, fault, None, now),
-            Class::Throttled(_) | Class::Expired | Class::Gone | Class::TooLarge | Class::Cut => {
-                self.try_streaming_again(fault, now)
-            }
+            Class::Throttled(_)
+            | Class::Expired
+            | Class::Gone
+            | Class::TooLarge
+            | Class::Connection
+            | Class::Cut => self.try_streaming_again(fault, now),
             Class::Other if streaming.events > 0 && fault_is_foreign(&fault) => {
                 self.try_streaming_again(fault, now);
             }
@@ -165,10 +168,15 @@ impl<T: Object> Machine<T> {
         match fault.class {
             Class::Throttled(after) => self.retry_watch(fault, after, now),
             Class::Refused => self.retry_watch(fault, None, now),
+            // client-go relists here. The version is as good as it was before the network failed, and if it is not, the
+            // server will say so.
+            Class::Connection if !watching.accepted => self.retry_watch(fault, None, now),
             Class::Cut => self.reopen(fault, now),
             // A broken connection says nothing about the state; but a stream that breaks at once each time may hold
             // what no reader can pass, and only a list gets around that.
-            Class::Other if watching.accepted && (watching.events > 0 || lived >= SHORT) => {
+            Class::Other | Class::Connection
+                if watching.accepted && (watching.events > 0 || lived >= SHORT) =>
+            {
                 self.reopen(fault, now);
             }
             _ => self.relist(During::Watch, fault, None, now),

@@ -1,0 +1,106 @@
+//! Whatever goes wrong, the consumer's state ends as the server's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubestrata_api_types::{Event, Object as _, ObjectKey, ResourceVersion, Update, World as _};
+use kubestrata_testkit::{FakeWorld, Faults, Model, Thing, things};
+use tokio::time::{Instant, timeout_at};
+
+use super::seconds;
+use crate::{Config, Reflector};
+
+/// A consumer that believes every word.
+#[derive(Default)]
+struct Mirror {
+    objects: BTreeMap<ObjectKey, Thing>,
+    version: ResourceVersion,
+    states: u32,
+}
+
+impl Mirror {
+    fn apply(&mut self, update: Update<Thing>) {
+        let event = match update {
+            Update::Replace(snapshot) => {
+                let count = snapshot.items.len();
+                self.objects =
+                    snapshot.items.into_iter().map(|object| (object.key(), object)).collect();
+                assert_eq!(self.objects.len(), count, "each key once");
+                self.version = snapshot.resource_version;
+                self.states += 1;
+                return;
+            }
+            Update::Event(event) => event,
+        };
+        assert!(self.states > 0, "a state comes first");
+        let version = match &event {
+            Event::Added(object) | Event::Modified(object) | Event::Deleted(object) => {
+                object.resource_version()
+            }
+            Event::Bookmark(bookmark) => bookmark.resource_version.clone(),
+            Event::Unreadable(_) => panic!("the model has no such objects"),
+        };
+        assert_eq!(version.is_at_least(&self.version), Some(true), "versions never go back");
+        self.version = version;
+        match event {
+            Event::Added(object) | Event::Modified(object) => {
+                self.objects.insert(object.key(), object);
+            }
+            Event::Deleted(object) => {
+                self.objects.remove(&object.key());
+            }
+            _ => {}
+        }
+    }
+
+    /// Follows for a while.
+    async fn follow(&mut self, reflector: &mut Reflector<Thing>, time: Duration) {
+        let end = Instant::now() + time;
+        while let Ok(update) = timeout_at(end, reflector.next()).await {
+            self.apply(update);
+        }
+    }
+}
+
+fn change(model: &Model, world: &FakeWorld) {
+    let name = format!("k{}", world.below(30));
+    match world.below(100) {
+        0..=69 => drop(model.put(Thing::new(&name, 0))),
+        70..=97 => drop(model.delete(&ObjectKey::cluster(&name))),
+        _ => model.compact(),
+    }
+}
+
+/// Sixty seeds of ten bad minutes each; then the faults end, and within three minutes the states are equal.
+#[tokio::test(start_paused = true)]
+async fn the_state_converges_after_any_faults() {
+    let (mut states, mut live) = (0, 0);
+    for seed in 0..60 {
+        let world = Arc::new(FakeWorld::new(seed));
+        let model = Model::new(Arc::clone(&world));
+        let config = Config {
+            streaming: seed % 3 != 0,
+            page_size: (seed % 4 == 0).then_some(7),
+            world: Arc::clone(&world) as Arc<dyn kubestrata_api_types::World>,
+            ..Config::default()
+        };
+        let mut reflector = Reflector::new(model.clone(), things(), config);
+        let mut mirror = Mirror::default();
+        model.set_faults(Faults::bad_day());
+        for _ in 0..300 {
+            change(&model, &world);
+            mirror.follow(&mut reflector, Duration::from_millis(world.random() % 4000)).await;
+        }
+        model.set_faults(Faults::default());
+        mirror.follow(&mut reflector, seconds(180)).await;
+        assert_eq!(mirror.objects, model.objects(), "seed {seed}");
+        let status = reflector.status().read();
+        assert_eq!(status.states, u64::from(mirror.states));
+        states += mirror.states;
+        live += u32::from(status.live_since.is_some());
+    }
+    // The scenario is worth something only if there was much to recover from.
+    assert!(states > 120, "{states}");
+    assert_eq!(live, 60);
+}
