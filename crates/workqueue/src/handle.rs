@@ -314,7 +314,7 @@ impl<K: Key> Shared<K> {
         let (popped, next) = inner.pop(now, slot)?;
         drop(inner);
         wake(next);
-        Some(Item { key: popped.key, priority: popped.priority, shared: Arc::clone(this) })
+        Some(Item::new(popped, this))
     }
 
     fn poll_get(this: &Arc<Self>, waker: &Waker, now: Tick, slot: &mut Slot) -> Got<K> {
@@ -322,8 +322,7 @@ impl<K: Key> Shared<K> {
         if let Some((popped, next)) = inner.pop(now, slot) {
             drop(inner);
             wake(next);
-            let shared = Arc::clone(this);
-            return Got::Item(Item { key: popped.key, priority: popped.priority, shared });
+            return Got::Item(Item::new(popped, this));
         }
         if inner.state.is_finished() {
             return Got::Finished;
@@ -352,9 +351,12 @@ impl<K: Key> Shared<K> {
         }
     }
 
-    fn done(&self, key: &K) {
+    fn done(&self, key: &K, forget: bool) {
         let now = self.now();
         let mut inner = self.inner.lock();
+        if forget {
+            inner.state.forget(key);
+        }
         if let Some(worked) = inner.state.done(now, key) {
             inner.metrics.worked.observe(worked.as_secs_f64());
         }
@@ -470,10 +472,18 @@ impl<K: Key> Drop for Place<'_, K> {
 pub struct Item<K: Key> {
     key: K,
     priority: i32,
+    failures: u32,
+    /// Whether the failures are to be cleared when the work ends.
+    forget: bool,
     shared: Arc<Shared<K>>,
 }
 
 impl<K: Key> Item<K> {
+    fn new(popped: Popped<K>, shared: &Arc<Shared<K>>) -> Self {
+        let Popped { key, priority, failures, .. } = popped;
+        Self { key, priority, failures, forget: false, shared: Arc::clone(shared) }
+    }
+
     /// The key.
     pub fn key(&self) -> &K {
         &self.key
@@ -484,14 +494,19 @@ impl<K: Key> Item<K> {
         self.priority
     }
 
-    /// Failures of the key since it was last forgotten.
+    /// Failures of the key since it was last forgotten, when it was handed out.
     pub fn failures(&self) -> u32 {
-        self.shared.inner.lock().state.failures(&self.key)
+        self.failures
     }
 
     /// Clears the failures: the work has succeeded.
     pub fn forget(&self) {
         self.shared.inner.lock().state.forget(&self.key);
+    }
+
+    /// Ends the work as done: [`forget`](Self::forget) and drop in one.
+    pub fn succeed(mut self) {
+        self.forget = true;
     }
 
     /// Ends the work as failed: counts it, and adds the key again after its back-off, with the same priority.
@@ -500,8 +515,8 @@ impl<K: Key> Item<K> {
     }
 
     /// Ends the work as done for now: clears the failures, and adds the key again after `delay`, with the same priority.
-    pub fn requeue_after(self, delay: Duration) {
-        self.forget();
+    pub fn requeue_after(mut self, delay: Duration) {
+        self.forget = true;
         self.requeue(AddOptions::new().after(delay).priority(self.priority));
     }
 
@@ -522,7 +537,7 @@ impl<K: Key> Deref for Item<K> {
 
 impl<K: Key> Drop for Item<K> {
     fn drop(&mut self) {
-        self.shared.done(&self.key);
+        self.shared.done(&self.key, self.forget);
     }
 }
 

@@ -83,6 +83,8 @@ pub struct Popped<K> {
     pub priority: i32,
     /// How long it was ready.
     pub waited: Duration,
+    /// Its failures since it was last forgotten.
+    pub failures: u32,
 }
 
 /// Why a key was not taken.
@@ -242,7 +244,8 @@ impl<K: Key> State<K> {
         let entry = self.entry(&key);
         entry.place = Place::Out;
         entry.running = Some(running);
-        Some(Popped { key, priority, waited: now.since(since) })
+        let failures = self.limiter.failures(&key);
+        Some(Popped { key, priority, waited: now.since(since), failures })
     }
 
     /// The work on a key is done; if it was added meanwhile it becomes ready. Returns how long the work took.
