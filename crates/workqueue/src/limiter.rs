@@ -24,6 +24,20 @@ pub trait RateLimiter<K>: fmt::Debug + Send + 'static {
     fn failures(&self, key: &K) -> u32;
 }
 
+impl<K, L: RateLimiter<K> + ?Sized> RateLimiter<K> for Box<L> {
+    fn when(&mut self, now: Tick, key: &K) -> Duration {
+        (**self).when(now, key)
+    }
+
+    fn forget(&mut self, key: &K) {
+        (**self).forget(key);
+    }
+
+    fn failures(&self, key: &K) -> u32 {
+        (**self).failures(key)
+    }
+}
+
 /// Counts failures per key, in bounded memory.
 ///
 /// Keys that are never forgotten would fill client-go's map for ever. Here the count of a key is kept while fewer than

@@ -1,0 +1,7 @@
+//! Controllers over a scripted server, with the paused clock.
+
+mod caches;
+mod predicates;
+mod results;
+mod run;
+mod server;
