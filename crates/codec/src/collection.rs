@@ -44,15 +44,13 @@ pub fn json(style: JsonStyle, api_version: &str, kind: &str, meta: &ListMeta) ->
         #[serde(skip_serializing_if = "Option::is_none")]
         remaining_item_count: Option<u64>,
     }
-    // The same sorted.
+    // Sorted, and with the two strings even if they are empty: setters have put them there.
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Sorted<'a> {
-        #[serde(skip_serializing_if = "str::is_empty")]
         r#continue: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         remaining_item_count: Option<u64>,
-        #[serde(skip_serializing_if = "str::is_empty")]
         resource_version: &'a str,
     }
     let resource_version = meta.resource_version.to_string();

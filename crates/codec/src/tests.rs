@@ -1,7 +1,9 @@
 //! Tests across the modules.
 
+mod client;
 mod golden;
 mod hostile;
+mod status;
 
 use std::sync::Arc;
 
