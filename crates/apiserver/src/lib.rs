@@ -31,9 +31,14 @@ mod read;
 mod server;
 mod write;
 
+#[cfg(feature = "serve")]
+mod serve;
+
 #[cfg(test)]
 mod tests;
 
 pub use self::body::Body;
 pub use self::config::Config;
+#[cfg(feature = "serve")]
+pub use self::serve::{Listen, ListenError, Serving, TlsFailure, WriteError};
 pub use self::server::{Builder, Server};

@@ -1,0 +1,195 @@
+//! The server over sockets, seen by the project's own client.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kubestrata_api_types::{
+    ApiRequest, Collection, Event, GetOptions, ListWatch as _, Object as _, Operation, Payload,
+    ResourceType, Scope, Status, WatchOptions, WriteOptions, cause_ref,
+};
+use kubestrata_transport::{Config, Protocol, Transport};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tower::ServiceExt as _;
+
+use super::{Listen, ListenError, Serving};
+use crate::Server;
+
+const CONFIG_MAPS: ResourceType =
+    ResourceType::from_static("", "v1", "ConfigMap", "configmaps", Scope::Namespaced);
+
+fn collection() -> Collection {
+    Collection::new(CONFIG_MAPS).in_namespace("default")
+}
+
+fn create(name: &str) -> ApiRequest {
+    let body = Payload::json(format!(r#"{{"metadata":{{"name":"{name}"}}}}"#));
+    let options = WriteOptions::default();
+    ApiRequest::new(collection(), Operation::Create { name: None, body, options })
+}
+
+fn get(name: &str) -> ApiRequest {
+    let options = GetOptions::default();
+    ApiRequest::new(collection(), Operation::Get { name: name.into(), options })
+}
+
+/// The configuration that the server's kubeconfig gives.
+fn config(serving: &Serving) -> Config {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    serving.write_kubeconfig(&path).unwrap();
+    Config::from_kubeconfig(path).unwrap()
+}
+
+fn transport(serving: &Serving) -> Transport {
+    Transport::connect(config(serving)).unwrap()
+}
+
+#[tokio::test]
+async fn every_version_of_http_is_served() {
+    for tls in [false, true] {
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            let mut listen = Listen::new();
+            listen.tls = tls;
+            let server = Server::start_default();
+            let serving = server.listen(listen).await.unwrap();
+            assert_eq!(serving.url().starts_with("https"), tls);
+            let mut config = config(&serving);
+            config.protocol = protocol;
+            let transport = Transport::connect(config).unwrap();
+            let mut watch = transport.watch(&collection(), WatchOptions::default()).await.unwrap();
+            for name in ["a", "b"] {
+                transport.clone().oneshot(create(name)).await.unwrap();
+            }
+            let mut names = Vec::new();
+            while names.len() < 2 {
+                match watch.next().await.unwrap().unwrap() {
+                    Event::Added(object) => names.push(object.name().to_owned()),
+                    other => panic!("{other:?} with tls={tls} over {protocol:?}"),
+                }
+            }
+            assert_eq!(names, ["a", "b"]);
+            assert_eq!(transport.raw_get("/readyz").await.unwrap(), "ok");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_asked_for() {
+    let serving = Server::start_default().listen(Listen::new().token("s3\"cret")).await.unwrap();
+    transport(&serving).oneshot(create("a")).await.unwrap();
+    for auth in [
+        kubestrata_transport::Auth::none(),
+        kubestrata_transport::Auth::token("s3"),
+        kubestrata_transport::Auth::token("s3\"cretX"),
+        kubestrata_transport::Auth::basic("s3\"cret", ""),
+    ] {
+        let config = config(&serving).auth(auth);
+        let error = Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap_err();
+        assert!(cause_ref::<Status>(&*error).unwrap().is_unauthorized());
+    }
+    assert!(!format!("{serving:?}").contains("cret"));
+}
+
+#[tokio::test]
+async fn a_server_that_others_can_reach_needs_a_token() {
+    let open = Listen::new().address(([0, 0, 0, 0], 0).into());
+    let error = Server::start_default().listen(open.clone()).await.unwrap_err();
+    assert!(matches!(error, ListenError::Exposed { .. }), "{error}");
+    let serving = Server::start_default().listen(open.tls().token("t")).await.unwrap();
+    assert!(serving.url().starts_with("https://127.0.0.1:"));
+    transport(&serving).oneshot(create("a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let serving = Server::start_default().listen(Listen::new()).await.unwrap();
+    let taken = Listen::new().address(serving.address());
+    let error = Server::start_default().listen(taken).await.unwrap_err().to_string();
+    assert_eq!(error, format!("cannot listen on {}", serving.address()));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_kubeconfig_is_for_its_owner() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let serving = Server::start_default().listen(Listen::new().token("t")).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, "old").unwrap();
+    serving.write_kubeconfig(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), serving.kubeconfig());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(serving.write_kubeconfig(folder.path().join("no/such/folder")).is_err());
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_requests_and_cuts_watches() {
+    let mut listen = Listen::new();
+    listen.drain = Duration::from_millis(200);
+    let serving = Server::start_default().listen(listen).await.unwrap();
+    let (address, transport) = (serving.address(), transport(&serving));
+    let mut watch = transport.watch(&collection(), WatchOptions::default()).await.unwrap();
+    transport.clone().oneshot(create("a")).await.unwrap();
+    watch.next().await.unwrap().unwrap();
+    let started = tokio::time::Instant::now();
+    serving.shutdown().await;
+    assert!(started.elapsed() >= Duration::from_millis(200), "{:?}", started.elapsed());
+    let end = tokio::time::timeout(Duration::from_secs(5), watch.next()).await.unwrap();
+    assert!(end.is_none_or(|event| event.is_err()));
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_shutdown_without_watches_is_quick() {
+    let mut listen = Listen::new();
+    listen.drain = Duration::from_secs(60);
+    let serving = Server::start_default().listen(listen).await.unwrap();
+    transport(&serving).oneshot(create("a")).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), serving.shutdown()).await.unwrap();
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let mut listen = Listen::new();
+    listen.connections = 2;
+    let serving = Server::start_default().listen(listen).await.unwrap();
+    let ask = |mut stream: TcpStream| async move {
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        stream
+    };
+    let connect = || TcpStream::connect(serving.address());
+    let first = ask(connect().await.unwrap()).await;
+    let _second = ask(connect().await.unwrap()).await;
+    // The third is taken by the kernel, and served when there is room.
+    let third = ask(connect().await.unwrap());
+    tokio::pin!(third);
+    let early = tokio::time::timeout(Duration::from_millis(100), third.as_mut()).await;
+    assert!(early.is_err());
+    drop(first);
+    tokio::time::timeout(Duration::from_secs(5), third).await.unwrap();
+}
+
+/// A client that sends nothing, or a part of a head, keeps no connection for ever.
+#[tokio::test]
+async fn slow_heads_are_given_up() {
+    for tls in [false, true] {
+        for start in ["", "G", "PRI * HT", "GET / HTTP/1.1\r\nhost:"] {
+            let mut listen = Listen::new();
+            listen.tls = tls;
+            listen.head_timeout = Duration::from_millis(100);
+            listen.handshake_timeout = Duration::from_millis(100);
+            let serving = Server::start_default().listen(listen).await.unwrap();
+            let mut stream = TcpStream::connect(serving.address()).await.unwrap();
+            stream.write_all(start.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let end = stream.read_to_end(&mut answer);
+            // Closed by an end or by a reset: both free the connection.
+            let _ = tokio::time::timeout(Duration::from_secs(5), end).await.unwrap();
+        }
+    }
+}
