@@ -20,6 +20,7 @@ pub struct Query {
     indexes: Vec<(String, String)>,
     limit: Option<usize>,
     ordered: bool,
+    after: Option<ObjectKey>,
 }
 
 impl Query {
@@ -63,6 +64,14 @@ impl Query {
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
         self
+    }
+
+    /// Only objects whose key is greater, sorted by key: the next page of a list that ended with `key`. Pages are each of
+    /// an instant of their own: an object is in none twice, and one that is there all the time is in one of them.
+    #[must_use]
+    pub fn after(mut self, key: ObjectKey) -> Self {
+        self.after = Some(key);
+        self.ordered()
     }
 
     /// Sorted by key, as a server lists. Without it the order is not specified.
@@ -224,10 +233,18 @@ impl<T: Stored> Found<T> {
         let all = self.slots.is_none().then(|| self.chunks.iter()).into_iter().flatten();
         let mut matches = some.chain(all).filter(wanted);
         if query.ordered {
+            let after = query.after.as_ref();
+            let matches = matches.filter(|slot| after.is_none_or(|after| slot.key > *after));
             let mut sorted: Vec<&Slot<T>> = matches.collect();
+            let more = sorted.len() > limit;
+            if more {
+                // The first page of a large list needs no order of the rest.
+                sorted.select_nth_unstable_by(limit, |a, b| a.key.cmp(&b.key));
+                sorted.truncate(limit);
+            }
             sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-            let _ = sorted.iter().take(limit).try_for_each(|slot| visit(slot));
-            return sorted.len() > limit;
+            let broken = sorted.into_iter().try_for_each(visit).is_break();
+            return more && !broken;
         }
         let broken = matches.by_ref().take(limit).try_for_each(visit).is_break();
         !broken && matches.next().is_some()

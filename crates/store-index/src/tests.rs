@@ -168,6 +168,22 @@ fn limit_says_whether_there_is_more_and_order_is_by_key() {
     assert!(reader.select(&Query::all().limit(0)).unwrap().more);
 }
 
+#[test]
+fn pages_join_to_the_whole() {
+    let (mut writer, reader) = store::<Item>();
+    for number in 0..25 {
+        writer.upsert(item(&format!("a/{:02}", number * 7 % 25), 1, "", &[]));
+    }
+    let (mut query, mut seen) = (Query::all().ordered().limit(10), Vec::new());
+    loop {
+        let page = reader.select(&query).unwrap();
+        seen.extend(page.objects.iter().map(|object| object.name().to_owned()));
+        let Some(last) = page.objects.last().filter(|_| page.more) else { break };
+        query = query.after(last.key());
+    }
+    assert_eq!(seen, (0..25).map(|number| format!("{number:02}")).collect::<Vec<_>>());
+}
+
 /// I7: value set {x} → {x,y} → {y} → {}.
 #[test]
 fn i7_index_moves_leave_no_empty_set() {
