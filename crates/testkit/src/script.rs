@@ -1,26 +1,4 @@
-//! Answers as text.
-//!
-//! ```text
-//! script  = answer { "|" answer }
-//! answer  = { "wait=" duration } reply
-//! reply   = "list" ["@" version] ":" { part }     one page of a list; objects have its version unless they say theirs
-//!         | "watch" ":" { event }                 a watch; it stays open after its last event
-//!         | "object" ":" thing                    one object
-//!         | status | "refused" | "reset" | "broken" | "hang"
-//! part    = thing | "?" key ["@" version]         an object; an object that cannot be read
-//!         | "more" | "cut" | "wait=" duration     the page has a next one; the stream breaks here; a pause
-//! event   = "+" thing | "~" thing | "-" thing     ADDED, MODIFIED, DELETED
-//!         | "?" key ["@" version]                 an event that cannot be read
-//!         | "bookmark@" version | "end@" version  BOOKMARK; the one that ends the initial events
-//!         | "close" | "cut" | "wait=" duration    the stream ends; it breaks; a pause
-//!         | status                                an ERROR event, and the end
-//! status  = "gone" | "expired" | "toolarge" | code [reason]    as in 403 or 500InternalError
-//! thing   = [namespace "/"] name ["@" version] ["#" uid] ["{" key "=" value { "," key "=" value } "}"]
-//! ```
-//!
-//! `gone` is 410 with reason Gone, `expired` 410 with reason Expired, `toolarge` 504 in the newest shape;
-//! `refused` is a refused connection and `reset` a broken one, `broken` an error of no known type, `hang` no answer at all.
-//! Durations are written `300s` or `5ms`.
+//! Answers as text; the grammar is the documentation of `Scripted::parse`.
 
 use std::time::Duration;
 
@@ -92,7 +70,7 @@ pub struct ScriptError {
     pub want: &'static str,
 }
 
-/// Parses a script, by the grammar at the head of this module's source.
+/// Parses a script.
 pub(crate) fn parse(text: &str) -> Result<Vec<Step<Thing>>, ScriptError> {
     text.split('|').map(str::trim).filter(|answer| !answer.is_empty()).map(answer).collect()
 }

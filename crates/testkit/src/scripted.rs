@@ -107,8 +107,10 @@ impl<T> Scripted<T> {
 }
 
 impl Scripted<Thing> {
-    /// A service of things, from text. The grammar stands at the head of `script.rs`; in short:
+    /// A service of things, from text such as
     /// `list@5: a b more | list@5: c | watch: +d@6 ~a@7 -b@8 bookmark@9 wait=300s close | watch: gone | 403 | refused`.
+    ///
+    #[doc = include_str!("grammar.md")]
     ///
     /// # Errors
     ///
