@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use kubestrata_api_types::{
-    BoxError, BoxFuture, Collection, Event, ListStream, ListWatch, Object, Tick, Update,
-    WatchStream,
+    BoxError, BoxFuture, Collection, Event, ListPart, ListStream, ListWatch, Object, Tick,
+    Unreadable, Update, WatchStream,
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -90,11 +90,13 @@ impl<T: Object> Reflector<T> {
     }
 
     fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<Update<T>> {
+        // Read once: a turn is short, and the clock is not free at a hundred thousand events per second.
+        let mut now = self.now();
         for _ in 0..TURN {
-            let step = self.machine.step(self.now());
+            let step = self.machine.step(now);
             self.tell();
             let deadline = match step {
-                Step::Emit(update) => return Poll::Ready(self.emit(update)),
+                Step::Emit(update) => return Poll::Ready(self.emit(update, now)),
                 Step::List(options) => {
                     if options.continue_token.is_none() {
                         self.config.metrics.lists.increment();
@@ -113,7 +115,7 @@ impl<T: Object> Reflector<T> {
                     continue;
                 }
                 Step::Read(deadline) => {
-                    if self.poll_io(cx).is_ready() {
+                    if self.poll_io(cx, now).is_ready() {
                         continue;
                     }
                     deadline
@@ -127,10 +129,9 @@ impl<T: Object> Reflector<T> {
             if self.timer.deadline() != deadline {
                 self.timer.as_mut().reset(deadline);
             }
-            if self.timer.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            self.machine.on_deadline(self.now());
+            std::task::ready!(self.timer.as_mut().poll(cx));
+            now = self.now();
+            self.machine.on_deadline(now);
         }
         // A state that is ready in full would else keep its thread until it is gathered.
         cx.waker().wake_by_ref();
@@ -138,53 +139,62 @@ impl<T: Object> Reflector<T> {
     }
 
     /// Moves what runs by one item; ready if the machine has something new to decide.
-    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_io(&mut self, cx: &mut Context<'_>, now: Tick) -> Poll<()> {
         match &mut self.io {
             Io::Nothing => return Poll::Pending,
             Io::OpeningList(opening) => match std::task::ready!(opening.as_mut().poll(cx)) {
                 Ok(stream) => self.io = Io::Listing(stream),
-                Err(error) => self.broken(error),
+                Err(error) => self.broken(error, now),
             },
             Io::OpeningWatch(opening) => match std::task::ready!(opening.as_mut().poll(cx)) {
                 Ok(stream) => {
                     self.io = Io::Watching(stream);
-                    self.machine.on_accepted(self.now());
+                    self.machine.on_accepted(now);
                 }
-                Err(error) => self.broken(error),
+                Err(error) => self.broken(error, now),
             },
             Io::Listing(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
-                Some(Ok(part)) => self.machine.on_part(part, self.now()),
-                Some(Err(error)) => self.broken(error),
+                Some(Ok(part)) => {
+                    if let ListPart::Unreadable(unreadable) = &part {
+                        self.unreadable(unreadable);
+                    }
+                    self.machine.on_part(part, now);
+                }
+                Some(Err(error)) => self.broken(error, now),
                 None => {
                     self.io = Io::Nothing;
-                    self.machine.on_list_end(self.now());
+                    self.machine.on_list_end(now);
                 }
             },
             Io::Watching(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
                     if let Event::Unreadable(unreadable) = &event {
-                        self.config.metrics.unreadable.increment();
-                        tracing::warn!(collection = %self.collection.resource, %unreadable);
+                        self.unreadable(unreadable);
                     }
-                    self.machine.on_event(event, self.now());
+                    self.machine.on_event(event, now);
                 }
-                Some(Err(error)) => self.broken(error),
+                Some(Err(error)) => self.broken(error, now),
                 None => {
                     self.io = Io::Nothing;
-                    self.machine.on_watch_end(self.now());
+                    self.machine.on_watch_end(now);
                 }
             },
         }
         Poll::Ready(())
     }
 
-    fn broken(&mut self, error: BoxError) {
-        self.io = Io::Nothing;
-        self.machine.on_error(Fault::of(error), self.now());
+    fn unreadable(&self, unreadable: &Unreadable) {
+        self.config.metrics.unreadable.increment();
+        tracing::warn!(resource = %self.collection.resource, %unreadable);
     }
 
-    fn emit(&mut self, update: Update<T>) -> Update<T> {
-        let now = Instant::now();
+    fn broken(&mut self, error: BoxError, now: Tick) {
+        self.io = Io::Nothing;
+        self.machine.on_error(Fault::of(error), now);
+    }
+
+    fn emit(&mut self, update: Update<T>, now: Tick) -> Update<T> {
+        let now = self.origin + now.since_origin();
         self.status.change(|status| {
             match &update {
                 Update::Replace(_) => status.states += 1,
@@ -250,16 +260,16 @@ impl<T: Object> Reflector<T> {
         } else {
             tracing::warn!(%resource, %during, %recovery, error = &**error as &dyn std::error::Error);
         }
-        if let Some(hook) = &self.config.on_failure {
-            hook.call(&failure);
-        }
         self.status.change(|status| {
             status.live_since = None;
             status.waiting_for_end_bookmark = None;
             let failing = status.failing.get_or_insert(Failing { since: now, count: 0 });
             failing.count = failing.count.saturating_add(1);
-            status.last_failure = Some(LastFailure { failure, at: now });
+            status.last_failure = Some(LastFailure { failure: failure.clone(), at: now });
         });
+        if let Some(hook) = &self.config.on_failure {
+            hook.call(&failure);
+        }
     }
 }
 

@@ -171,20 +171,20 @@ impl<T: Object> Machine<T> {
             // client-go relists here. The version is as good as it was before the network failed, and if it is not, the
             // server will say so.
             Class::Connection if !watching.accepted => self.retry_watch(fault, None, now),
-            Class::Cut => self.reopen(fault, now),
+            Class::Cut => self.reopen(fault, lived, now),
             // A broken connection says nothing about the state; but a stream that breaks at once each time may hold
             // what no reader can pass, and only a list gets around that.
             Class::Other | Class::Connection
                 if watching.accepted && (watching.events > 0 || lived >= SHORT) =>
             {
-                self.reopen(fault, now);
+                self.reopen(fault, lived, now);
             }
             _ => self.relist(During::Watch, fault, None, now),
         }
     }
 
-    fn reopen(&mut self, fault: Fault, now: Tick) {
-        self.short += 1;
+    fn reopen(&mut self, fault: Fault, lived: Duration, now: Tick) {
+        self.short = if lived < SHORT { self.short + 1 } else { 0 };
         if self.short >= SHORT_IN_A_ROW {
             self.short = 0;
             self.retry_watch(fault, None, now);
