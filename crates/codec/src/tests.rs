@@ -3,6 +3,7 @@
 mod client;
 mod golden;
 mod hostile;
+mod recorded;
 mod status;
 
 use std::sync::Arc;
