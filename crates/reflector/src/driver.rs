@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use kubestrata_api_types::{
-    BoxError, BoxFuture, Collection, Event, ListPart, ListStream, ListWatch, Object, Tick,
-    Unreadable, Update, WatchStream,
+    BoxError, BoxFuture, Collection, Event, ListPart, ListStream, ListWatch, Object, Tick, Update,
+    WatchStream,
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -40,7 +40,10 @@ pub struct Reflector<T> {
     status: StatusHandle,
     /// The phase that the status shows.
     phase: Phase,
+    transform: Option<Transform<T>>,
 }
+
+type Transform<T> = Box<dyn FnMut(Event<T>) -> Event<T> + Send + Sync>;
 
 /// What runs.
 enum Io<T> {
@@ -65,7 +68,23 @@ impl<T: Object> Reflector<T> {
             config,
             status: StatusHandle::default(),
             phase: Phase::default(),
+            transform: None,
         }
+    }
+
+    /// Changes each event as it arrives, once, before a state is gathered from it: so a state never exists in its
+    /// untransformed size (k/k PR 131799). The objects of a plain list pass as [`Event::Added`].
+    ///
+    /// What to make of an event that is not wanted: an object to be skipped becomes [`Event::Deleted`], so that an
+    /// earlier state of it goes too; one that cannot be transformed becomes [`Event::Unreadable`]. Versions must stay:
+    /// the next watch begins at them.
+    #[must_use]
+    pub fn transform(
+        mut self,
+        transform: impl FnMut(Event<T>) -> Event<T> + Send + Sync + 'static,
+    ) -> Self {
+        self.transform = Some(Box::new(transform));
+        self
     }
 
     /// How it is doing, to be asked at any time and from anywhere.
@@ -154,12 +173,7 @@ impl<T: Object> Reflector<T> {
                 Err(error) => self.broken(error, now),
             },
             Io::Listing(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
-                Some(Ok(part)) => {
-                    if let ListPart::Unreadable(unreadable) = &part {
-                        self.unreadable(unreadable);
-                    }
-                    self.machine.on_part(part, now);
-                }
+                Some(Ok(part)) => self.part(part, now),
                 Some(Err(error)) => self.broken(error, now),
                 None => {
                     self.io = Io::Nothing;
@@ -168,9 +182,7 @@ impl<T: Object> Reflector<T> {
             },
             Io::Watching(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
-                    if let Event::Unreadable(unreadable) = &event {
-                        self.unreadable(unreadable);
-                    }
+                    let event = self.transformed(event);
                     self.machine.on_event(event, now);
                 }
                 Some(Err(error)) => self.broken(error, now),
@@ -183,9 +195,35 @@ impl<T: Object> Reflector<T> {
         Poll::Ready(())
     }
 
-    fn unreadable(&self, unreadable: &Unreadable) {
-        self.config.metrics.unreadable.increment();
-        tracing::warn!(resource = %self.collection.resource, %unreadable);
+    /// Transforms an event, and reports it if it cannot be read.
+    fn transformed(&mut self, event: Event<T>) -> Event<T> {
+        let event = match &mut self.transform {
+            Some(transform) => transform(event),
+            None => event,
+        };
+        if let Event::Unreadable(unreadable) = &event {
+            self.config.metrics.unreadable.increment();
+            tracing::warn!(resource = %self.collection.resource, %unreadable);
+        }
+        event
+    }
+
+    fn part(&mut self, part: ListPart<T>, now: Tick) {
+        let event = match part {
+            ListPart::Item(object) => Event::Added(object),
+            ListPart::Unreadable(unreadable) => Event::Unreadable(unreadable),
+            meta @ ListPart::Meta(_) => return self.machine.on_part(meta, now),
+        };
+        match self.transformed(event) {
+            Event::Added(object) | Event::Modified(object) => {
+                self.machine.on_part(ListPart::Item(object), now);
+            }
+            Event::Unreadable(unreadable) => {
+                self.machine.on_part(ListPart::Unreadable(unreadable), now);
+            }
+            // Not wanted.
+            Event::Deleted(_) | Event::Bookmark(_) => self.machine.on_skipped_part(now),
+        }
     }
 
     fn broken(&mut self, error: BoxError, now: Tick) {

@@ -383,6 +383,13 @@ impl<T: Object> Machine<T> {
         }
     }
 
+    /// An object came that is not wanted.
+    pub(crate) fn on_skipped_part(&mut self, now: Tick) {
+        if let Phase::Listing(listing) = &mut self.phase {
+            listing.progress = now;
+        }
+    }
+
     /// The page has ended.
     pub(crate) fn on_list_end(&mut self, now: Tick) {
         let Phase::Listing(mut listing) = std::mem::replace(&mut self.phase, Phase::Begin) else {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use kubestrata_api_types::{Operation, Status, StatusCause, StatusDetails, WatchOptions};
-use kubestrata_testkit::{FakeWorld, Reply, Scripted, Thing, WatchStep, things};
+use kubestrata_api_types::{
+    Event, Object as _, Operation, Status, StatusCause, StatusDetails, Unreadable, WatchOptions,
+};
+use kubestrata_testkit::{FakeWorld, Reply, Scripted, Thing, WatchStep, show_update, things};
 
 use super::{Run, check, check_plain, check_with, seconds};
 use crate::{Config, Reflector};
@@ -325,6 +327,45 @@ async fn t14_unreadable_object() {
         "#]],
     )
     .await;
+}
+
+/// A transform that refuses x, or skips it: only x is missing, by every way of getting a state, and the version goes on.
+#[tokio::test(start_paused = true)]
+async fn t14_transform_of_one_object_fails() {
+    for (refuses, streaming) in [(true, true), (true, false), (false, true), (false, false)] {
+        let config = Config { streaming, ..Config::default() };
+        let script = if streaming {
+            "watch: +a@3 +x@4 end@9 ~x@10 ~a@11 ~x@12 wait=2s close | watch:"
+        } else {
+            "list@9: a@3 x@4 | watch: ~x@10 ~a@11 ~x@12 wait=2s close | watch:"
+        };
+        let transform = move |event: Event<Thing>| match event {
+            Event::Added(x) | Event::Modified(x) if x.name == "x" && refuses => {
+                Event::Unreadable(Unreadable {
+                    key: Some(x.key()),
+                    resource_version: x.resource_version,
+                    problem: "of the test".to_owned(),
+                })
+            }
+            Event::Added(x) | Event::Modified(x) if x.name == "x" => Event::Deleted(x),
+            Event::Added(object) => Event::Added(object.labelled("seen", "yes")),
+            Event::Modified(object) => Event::Modified(object.labelled("seen", "yes")),
+            other => other,
+        };
+        let server = Scripted::parse(script).unwrap();
+        let mut reflector = Reflector::new(server.clone(), things(), config).transform(transform);
+        let mut log = Vec::new();
+        while let Ok(update) = tokio::time::timeout(seconds(5), reflector.next()).await {
+            log.push(show_update(&update));
+        }
+        let state =
+            if refuses { "replace@9: a@3{seen=yes} ?x@4" } else { "replace@9: a@3{seen=yes}" };
+        let x = if refuses { "?x" } else { "-x" };
+        let expected =
+            [state, &format!("{x}@10"), "~a@11{seen=yes}", &format!("{x}@12")].map(str::to_owned);
+        assert_eq!(log, expected);
+        assert_eq!(server.requests().last().unwrap(), "watch rv=\"12\" bookmarks");
+    }
 }
 
 /// Timeouts of a thousand watches are in [300, 600) seconds, and not all alike.
