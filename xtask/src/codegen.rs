@@ -3,7 +3,7 @@
 //! The output is static data and nothing else, so that the codec crate needs no build script and looks a field up
 //! without an allocation. Its shape is described where it is read, in `crates/codec/src/schema.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -87,6 +87,8 @@ struct Field<'a> {
 
 struct Schema<'a> {
     messages: BTreeMap<&'a str, Vec<Field<'a>>>,
+    /// Messages that are kinds: their JSON may hold `apiVersion` and `kind`.
+    kinds: BTreeSet<&'a str>,
     index: BTreeMap<&'a str, usize>,
 }
 
@@ -101,7 +103,8 @@ fn table(schema: &Value) -> Option<String> {
         })
         .collect::<Option<_>>()?;
     let index = messages.keys().enumerate().map(|(index, name)| (*name, index)).collect();
-    let schema_of = Schema { messages, index };
+    let kinds_of = schema["kinds"].as_array()?.iter().filter_map(|kind| kind["message"].as_str());
+    let schema_of = Schema { messages, kinds: kinds_of.collect(), index };
 
     let mut merges: Vec<[String; 5]> = schema_of
         .messages
@@ -235,7 +238,12 @@ fn message(
     flatten(fields, of, &mut Vec::new(), &mut names)?;
     names.sort_unstable();
     let paths: Vec<[usize; 3]> = names.iter().map(|(_, path)| *path).collect();
-    writeln!(out, "    ], slots: &{slots:?}, names: &{paths:?}, zeros: {zeros:#x} }},").ok()
+    writeln!(
+        out,
+        "    ], slots: &{slots:?}, names: &{paths:?}, zeros: {zeros:#x}, is_kind: {} }},",
+        of.kinds.contains(name)
+    )
+    .ok()
 }
 
 /// Whether JSON shows a value even if the field is absent on the wire: scalars that are not omitted when empty, and all

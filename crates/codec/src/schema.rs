@@ -122,6 +122,8 @@ pub struct Message {
     names: &'static [[u8; 3]],
     /// By position in `fields`: JSON shows the field even when the wire lacks it.
     zeros: u64,
+    /// JSON may hold `apiVersion` and `kind`, which the message has no fields for.
+    is_kind: bool,
 }
 
 impl Message {
@@ -150,6 +152,17 @@ impl Message {
         usize::from(slot).checked_sub(1)
     }
 
+    /// The fields in the order in which the wire has them.
+    pub(crate) fn by_wire_order(&self) -> impl Iterator<Item = &'static Field> {
+        let fields = self.fields;
+        self.slots.iter().filter_map(move |slot| fields.get(usize::from(*slot).checked_sub(1)?))
+    }
+
+    /// Whether objects of this message are of a kind, and may say so.
+    pub(crate) fn is_kind(&self) -> bool {
+        self.is_kind
+    }
+
     pub(crate) fn zeros(&self) -> u64 {
         self.zeros
     }
@@ -166,6 +179,21 @@ impl Message {
         let found = self.names.binary_search_by(|path| self.follow(*path).name.cmp(name)).ok()?;
         *hint = found + 1;
         Some(self.names[found])
+    }
+
+    /// The field numbers along a way that [`Message::path_of`] gave.
+    pub(crate) fn numbers(&self, path: [u8; 3]) -> [u8; 3] {
+        let mut numbers = [0; 3];
+        let mut fields = self.fields;
+        for (step, number) in path.into_iter().zip(&mut numbers) {
+            let Some(field) = usize::from(step).checked_sub(1).and_then(|index| fields.get(index))
+            else {
+                break;
+            };
+            *number = field.number;
+            fields = field.message().map_or(&[], Self::fields);
+        }
+        numbers
     }
 
     /// The field at the end of a way that [`Message::path_of`] gave.
@@ -214,6 +242,14 @@ pub(crate) enum Type {
 impl Type {
     /// A JSON schema.
     pub(crate) const SCHEMA: Self = Self::Nested(table::JSON_SCHEMA as u16);
+
+    /// Whether the wire holds the value itself: of several entries the last one counts.
+    pub(crate) fn is_scalar(self) -> bool {
+        matches!(
+            self,
+            Self::Bool | Self::Int32 | Self::Int64 | Self::Double | Self::Text | Self::Bytes
+        )
+    }
 
     pub(crate) fn message(self) -> Option<&'static Message> {
         match self {
@@ -302,6 +338,14 @@ impl Field {
 
     pub(crate) fn is_repeated(&self) -> bool {
         self.flags & flag::REPEATED != 0
+    }
+
+    /// Whether the field is nil in Go when it is absent.
+    pub(crate) fn is_nil(&self) -> bool {
+        self.is_pointer()
+            || self.is_repeated()
+            || self.is_map()
+            || matches!(self.ty, Type::Bytes | Type::List(_))
     }
 
     pub(crate) fn omits_empty(&self) -> bool {
