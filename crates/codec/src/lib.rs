@@ -9,6 +9,7 @@
 pub mod schema;
 
 pub mod proto;
+pub mod transcode;
 
 mod json;
 mod limits;

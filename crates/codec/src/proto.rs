@@ -9,17 +9,22 @@
 
 mod access;
 mod de;
-mod error;
+pub(crate) mod error;
 pub(crate) mod forms;
+mod put;
+mod quantity;
+mod ser;
 pub(crate) mod value;
 pub(crate) mod wire;
+pub(crate) mod writer;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::schema::Message;
 
 pub use self::error::{Error, Problem};
 use self::value::{Context, Value};
+use self::writer::{Target, Unknown, Writer};
 
 /// How deep messages may nest by default: protobuf's own customary limit.
 pub const DEPTH: u16 = 100;
@@ -115,6 +120,35 @@ pub fn from_slice_lossy<'de, K: Deserialize<'de>>(
     let context = Context::new(bytes, options);
     let value = K::deserialize(Value::root(&context, message, bytes))?;
     Ok((value, context.lost()))
+}
+
+/// Encodes `value` as a bare message, as the Go encoders would: zero values are written, maps sorted, quantities canonical.
+///
+/// `apiVersion` and `kind` at the top are passed over: they belong to the envelope.
+///
+/// # Errors
+///
+/// [`Error`], with the path, if the value does not fit the message; [`Problem::UnknownField`] if it has a field that the
+/// message lacks, since that would be lost.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubestrata_codec::{proto, schema};
+///
+/// let message = schema::kind("", "v1", "ConfigMap").unwrap();
+/// let map = ConfigMap { immutable: Some(true), ..ConfigMap::default() };
+/// let bytes = proto::to_vec(&map, message)?;
+/// let back: ConfigMap = proto::from_slice(&bytes, message, &proto::Options::default())?;
+/// assert_eq!(back, map);
+/// # Ok::<(), proto::Error>(())
+/// ```
+pub fn to_vec<K: Serialize + ?Sized>(
+    value: &K,
+    message: &'static Message,
+) -> Result<Vec<u8>, Error> {
+    let mut writer = Writer::new(Vec::new(), DEPTH, Unknown::Refuse);
+    value.serialize(ser::Into { writer: &mut writer, target: Target::Root(message) })?;
+    Ok(writer.finish().0)
 }
 
 #[cfg(test)]

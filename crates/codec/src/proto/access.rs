@@ -230,7 +230,7 @@ fn step<'de, 'c>(
         let here = frame.rest;
         let (number, mut wire) = wire::entry(&mut frame.rest).map_err(fault)?;
         let Some(position) = frame.message.position(number) else {
-            context.unknown.set(context.unknown.get() + 1);
+            context.note_unknown();
             continue;
         };
         let field = &frame.message.fields()[position];
@@ -298,10 +298,7 @@ fn last_part<'de>(
         let here = rest;
         let (next, wire) = wire::entry(&mut rest).map_err(|fault| context.fault(fault))?;
         if next == number {
-            if !matches!(
-                field.ty(),
-                Type::Bool | Type::Int32 | Type::Int64 | Type::Double | Type::Text | Type::Bytes
-            ) {
+            if !field.ty().is_scalar() {
                 return Err(context.error(Problem::Split, here));
             }
             last = Some(wire);

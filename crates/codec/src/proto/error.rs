@@ -24,6 +24,8 @@ pub enum Problem {
     Range,
     /// An embedded object of a kind that the table does not know.
     UnknownKind,
+    /// The value has a field that the schema lacks, by its name: writing would lose it.
+    UnknownField(String),
     /// The value does not fit the type, in the words of the type.
     Type(String),
 }
@@ -31,6 +33,7 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::UnknownField(name) => return write!(f, "the schema lacks the field {name}"),
             Self::Truncated => "the input ends early",
             Self::Varint => "a number is too long",
             Self::Tag => "invalid tag",

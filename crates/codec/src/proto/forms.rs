@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use kubestrata_api_types::Timestamp;
+
 /// Seconds of the zero time of Go, 0001-01-01T00:00:00Z, which JSON shows as null.
 pub(crate) const ZERO_TIME: i64 = -62_135_596_800;
 
@@ -84,6 +86,16 @@ fn civil(days: i64) -> (i64, u64, u64) {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month.cast_unsigned(), day.cast_unsigned())
+}
+
+/// Seconds and nanoseconds of an RFC 3339 text.
+pub(crate) fn parse_time(text: &str) -> Option<(i64, u32)> {
+    let time: Timestamp = text.parse().ok()?;
+    let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
+    // jiff gives both parts the same sign; protobuf counts nanoseconds forward.
+    let (seconds, nanos) =
+        if nanos < 0 { (seconds - 1, nanos + 1_000_000_000) } else { (seconds, nanos) };
+    Some((seconds, u32::try_from(nanos).ok()?))
 }
 
 /// Text for bytes that should be UTF-8.

@@ -21,7 +21,7 @@ pub(crate) struct Context<'c> {
     /// Address and length of the input, to turn places into offsets.
     base: usize,
     length: usize,
-    pub(super) options: Options<'c>,
+    pub(crate) options: Options<'c>,
     pub(super) unknown: Cell<usize>,
     pub(super) ignored: Cell<usize>,
 }
@@ -37,7 +37,11 @@ impl<'c> Context<'c> {
         }
     }
 
-    pub(super) fn lost(&self) -> super::Lost {
+    pub(crate) fn note_unknown(&self) {
+        self.unknown.set(self.unknown.get() + 1);
+    }
+
+    pub(crate) fn lost(&self) -> super::Lost {
         super::Lost { unknown: self.unknown.get(), ignored: self.ignored.get() }
     }
 
@@ -119,6 +123,10 @@ impl<'de, 'c> Value<'de, 'c> {
         Self { context, depth: 0, source: Source::Object(message, bytes, Lead::Options) }
     }
 
+    pub(crate) fn into_source(self) -> Source<'de, 'c> {
+        self.source
+    }
+
     /// Looks at an entry: afterwards the source is anything but [`Source::Wire`].
     pub(super) fn resolve(&mut self) -> Result<(), Error> {
         if let Source::Wire(ty, wire) = self.source {
@@ -177,7 +185,7 @@ impl<'de, 'c> Value<'de, 'c> {
 }
 
 /// The JSON view of one entry of type `ty`.
-fn resolve<'de, 'c>(
+pub(crate) fn resolve<'de, 'c>(
     context: &'c Context<'c>,
     ty: Type,
     wire: Wire<'de>,
