@@ -1,8 +1,8 @@
-//! Looks at a server: `cargo run -p kubestrata-transport --example look -- [KUBECONFIG] [SECONDS]`.
+//! Looks at a server: `cargo run -p kubestrata-transport --example look -- [KUBECONFIG] [SECONDS] [gzip]`.
 //!
 //! Makes a config map, reads it, lists and watches config maps in JSON and in protobuf, as a streaming list too, changes it
-//! by server-side apply and deletes it. Without a path it takes what kubectl would take. With SECONDS the watches stay
-//! open for as long, for a look at how they end.
+//! by a merge patch and deletes it. Without a path it takes what kubectl would take. With SECONDS the watches stay
+//! open for as long, for a look at how they end. With `gzip` lists and streaming lists may come compressed, also over loopback.
 
 #![expect(clippy::print_stdout, reason = "it is there to print")]
 
@@ -14,7 +14,7 @@ use kubestrata_api_types::{
     ListOptions, ListPart, ListWatch as _, Object as _, Operation, PatchKind, Payload,
     ResourceType, Scope, Status, VersionMatch, WatchOptions, WriteOptions, cause_ref,
 };
-use kubestrata_transport::{Config, Transport};
+use kubestrata_transport::{Compression, Config, Transport};
 use tower::ServiceExt as _;
 
 const CONFIG_MAPS: ResourceType =
@@ -24,11 +24,14 @@ const NAME: &str = "kubestrata-look";
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let mut args = std::env::args().skip(1);
-    let config = match args.next() {
+    let mut config = match args.next() {
         Some(path) => Config::from_kubeconfig(path)?,
         None => Config::infer()?,
     };
     let seconds = args.next().map_or(Ok(1), |text| text.parse())?;
+    if args.next().as_deref() == Some("gzip") {
+        config.compression = Compression::Always;
+    }
     println!("server    {} (namespace {})", config.server, config.namespace);
     let namespace = config.namespace.clone();
     let transport = Transport::connect(config)?;
@@ -86,15 +89,12 @@ async fn look(
         ..WatchOptions::default()
     };
     let streaming = transport.watch(collection, options).await?;
-    let options = WriteOptions {
-        field_manager: Some("look".to_owned()),
-        force: true,
-        ..WriteOptions::default()
-    };
+    let options =
+        WriteOptions { field_manager: Some("look".to_owned()), ..WriteOptions::default() };
     let body = text.replace("\"b\"", "\"c\"").into();
-    let patch = Operation::Patch { name: name(), kind: PatchKind::Apply, body, options };
+    let patch = Operation::Patch { name: name(), kind: PatchKind::Merge, body, options };
     let changed = call(patch).await?;
-    println!("applied   {:?} {:?}", changed.answer, changed.warnings);
+    println!("patched   {:?} {:?}", changed.answer, changed.warnings);
     let delete = Operation::Delete { name: name(), options: DeleteOptions::default() };
     println!("deleted   {:?}", call(delete).await?.answer);
     for (title, mut events) in [("watch", watch), ("streaming", streaming)] {

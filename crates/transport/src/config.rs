@@ -1,6 +1,7 @@
 //! Everything that can be set, with its default.
 
 mod infer;
+mod proxy;
 
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use http::uri::Scheme;
 use kubestrata_telemetry::{Noop, Provider};
 
 pub use self::infer::{ConfigError, InCluster, InClusterError};
+pub use self::proxy::Proxy;
 use crate::auth::{Auth, Impersonation};
 use crate::tls::Tls;
 
@@ -41,6 +43,8 @@ pub struct Config {
     pub retry: Retry,
     /// Whether compressed answers are asked for.
     pub compression: Compression,
+    /// A proxy to go through. Default none.
+    pub proxy: Option<Proxy>,
     /// Which version of HTTP is spoken.
     pub protocol: Protocol,
     /// Bounds of the decoders of lists and watches.
@@ -77,6 +81,7 @@ impl Config {
             limits: Limits::default(),
             retry: Retry::default(),
             compression: Compression::default(),
+            proxy: None,
             protocol: Protocol::default(),
             decoding: kubestrata_codec::Limits::default(),
             metrics: Arc::new(Noop),
@@ -155,16 +160,19 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// The text is no URL of a server. The message never quotes it: it could hold a password.
+/// The text is no URL of a server or proxy. The message never quotes it: it could hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerUrlError {
     /// Not a URL, or one without a host.
-    #[error("want https://host:port")]
+    #[error("want a scheme, a host and perhaps a port, as in https://host:6443")]
     Malformed,
     /// Neither `http` nor `https`.
     #[error("the scheme must be http or https")]
     Scheme,
+    /// A proxy that is not reached by plain HTTP.
+    #[error("only proxies with scheme http are supported")]
+    ProxyScheme,
     /// A user name or password in the URL.
     #[error("credentials do not belong into the URL")]
     Credentials,

@@ -188,6 +188,14 @@ pub enum ConnectError {
         /// How long.
         limit: Duration,
     },
+    /// The proxy opens no tunnel.
+    #[error("proxy {proxy} opens no tunnel: {problem}")]
+    Proxy {
+        /// Host and port of the proxy.
+        proxy: String,
+        /// Why.
+        problem: String,
+    },
     /// TLS cannot be set up on our side.
     #[error("TLS cannot be set up")]
     Tls(#[from] TlsError),

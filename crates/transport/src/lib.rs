@@ -29,7 +29,7 @@ mod tests;
 
 pub use self::auth::{Auth, AuthError, Impersonation};
 pub use self::config::{
-    Compression, Config, ConfigError, InCluster, InClusterError, Limits, Protocol, Retry,
+    Compression, Config, ConfigError, InCluster, InClusterError, Limits, Protocol, Proxy, Retry,
     ServerUrlError, Timeouts,
 };
 pub use self::error::{ConnectError, Phase, Shared, TransportError};

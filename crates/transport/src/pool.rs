@@ -4,6 +4,7 @@ mod body;
 mod dial;
 mod lane;
 mod tasks;
+mod tunnel;
 
 #[cfg(test)]
 mod tests;

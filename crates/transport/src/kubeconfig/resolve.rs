@@ -10,7 +10,7 @@ use serde_saphyr::Spanned;
 use super::model::{Cluster, Context, Exec, User};
 use super::{Entry, Kubeconfig, KubeconfigError, Place};
 use crate::auth::{Auth, ExecPlugin, Impersonation};
-use crate::config::{Compression, Config};
+use crate::config::{Compression, Config, Proxy};
 use crate::tls::{Identity, Pem, Tls};
 
 impl Kubeconfig {
@@ -89,16 +89,14 @@ fn server(cluster: &Entry<Cluster>) -> Result<Config, KubeconfigError> {
     else {
         return Err(missing(&cluster.place, "server"));
     };
-    if let Some(proxy) = cluster.value.proxy_url.as_ref().filter(|proxy| !proxy.value.is_empty()) {
-        return Err(KubeconfigError::Unsupported {
-            place: at(&cluster.place, proxy),
-            field: "proxy-url",
-            hint: "make the server reachable without a proxy",
-        });
-    }
     let mut config = Config::new(&server.value).map_err(|error| {
         malformed(at(&cluster.place, server), "server", &format!("is no server URL: {error}"))
     })?;
+    if let Some(proxy) = cluster.value.proxy_url.as_ref().filter(|proxy| !proxy.value.is_empty()) {
+        config.proxy = Some(Proxy::new(&proxy.value).map_err(|error| {
+            malformed(at(&cluster.place, proxy), "proxy-url", &error.to_string())
+        })?);
+    }
     if cluster.value.disable_compression == Some(true) {
         config.compression = Compression::Never;
     }

@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::tasks::{Spawner, Tasks};
-use super::{Http1, Http2};
-use crate::config::{Config, Endpoint, Limits, Protocol, Timeouts};
+use super::{Http1, Http2, tunnel};
+use crate::config::{Config, Endpoint, Limits, Protocol, Proxy, Timeouts};
 use crate::error::{ConnectError, Phase};
 use crate::tls::{Connector, TlsError};
 
@@ -28,6 +28,7 @@ const WINDOW_MAX: u32 = (1 << 31) - 1;
 #[derive(Debug)]
 pub(super) struct Dialer {
     endpoint: Endpoint,
+    proxy: Option<Proxy>,
     tls: Option<Connector>,
     protocol: Protocol,
     timeouts: Timeouts,
@@ -51,6 +52,7 @@ impl Dialer {
         };
         Ok(Self {
             endpoint,
+            proxy: config.proxy.clone(),
             tls,
             protocol: config.protocol,
             timeouts: config.timeouts,
@@ -62,7 +64,7 @@ impl Dialer {
     /// Cancel-safe: a dropped future leaves no connection behind.
     pub(super) async fn dial(&self) -> Result<Connected, ConnectError> {
         let (connect, tls) = (self.timeouts.connect, self.timeouts.tls);
-        let stream = self.within(Phase::Connect, connect, self.tcp()).await??;
+        let stream = self.within(Phase::Connect, connect, self.reach()).await??;
         self.within(Phase::Tls, tls, self.secure(stream)).await?
     }
 
@@ -79,12 +81,22 @@ impl Dialer {
         })
     }
 
-    async fn tcp(&self) -> Result<TcpStream, ConnectError> {
-        let host = &*self.endpoint.host;
+    async fn reach(&self) -> Result<TcpStream, ConnectError> {
+        let Some(proxy) = &self.proxy else { return self.tcp(&self.endpoint).await };
+        let mut stream = self.tcp(proxy.endpoint()).await?;
+        tunnel::open(&mut stream, proxy, &self.endpoint).await?;
+        Ok(stream)
+    }
+
+    async fn tcp(&self, to: &Endpoint) -> Result<TcpStream, ConnectError> {
+        let host = &*to.host;
         let resolve = |source| ConnectError::Resolve { host: host.to_owned(), source };
         let addresses: Vec<SocketAddr> =
-            tokio::net::lookup_host((host, self.endpoint.port)).await.map_err(resolve)?.collect();
-        let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+            tokio::net::lookup_host((host, to.port)).await.map_err(resolve)?.collect();
+        let mut last = ConnectError::Tcp {
+            address: to.to_string(),
+            source: std::io::ErrorKind::AddrNotAvailable.into(),
+        };
         // A dead address must leave time for the others.
         let share = self.timeouts.connect / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         for address in addresses {
@@ -93,11 +105,14 @@ impl Dialer {
                     tune(&stream);
                     return Ok(stream);
                 }
-                Ok(Err(error)) => last = error,
-                Err(_) => last = std::io::ErrorKind::TimedOut.into(),
+                Ok(Err(source)) => last = ConnectError::Tcp { address: to.to_string(), source },
+                Err(_) => {
+                    let (address, phase) = (to.to_string(), Phase::Connect);
+                    last = ConnectError::Timeout { address, phase, limit: share };
+                }
             }
         }
-        Err(ConnectError::Tcp { address: self.endpoint.to_string(), source: last })
+        Err(last)
     }
 
     async fn secure(&self, stream: TcpStream) -> Result<Connected, ConnectError> {
@@ -143,7 +158,7 @@ impl Dialer {
             return Ok(Connected::Http2(Http2 { sender, streams_max }));
         }
         let (sender, connection) = http1::Builder::new()
-            .max_buf_size(usize::try_from(self.limits.header_bytes).unwrap_or(usize::MAX).max(8192))
+            .max_header_size(usize::try_from(self.limits.header_bytes).unwrap_or(usize::MAX))
             .handshake(io)
             .await
             .map_err(failed)?;

@@ -117,6 +117,22 @@ async fn every_phase_that_hangs_has_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_service_that_is_never_ready_has_its_deadline() {
+    let service = tower::service_fn(|_: http::Request<crate::RequestBody>| async {
+        Ok::<_, std::convert::Infallible>(json(pod("a", 1)))
+    });
+    let config = Config::in_process();
+    let (limit, started) = (config.timeouts.wait, Instant::now());
+    let none = tower::limit::ConcurrencyLimit::with_semaphore(
+        service,
+        std::sync::Arc::new(tokio::sync::Semaphore::new(0)),
+    );
+    let transport = crate::Transport::over(none, config).unwrap();
+    let error = transport.oneshot(create()).await.unwrap_err();
+    assert_eq!((timeout(&error), started.elapsed()), (Some(Phase::Wait), limit));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_reader_does_not_time_itself_out() {
     let text = format!(
         r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{},{}]}}"#,

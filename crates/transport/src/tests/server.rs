@@ -238,7 +238,7 @@ impl Server {
 
 /// Deadlines long enough for a busy machine, and short enough to wait for.
 pub(crate) fn quick() -> Timeouts {
-    let limit = Duration::from_millis(1500);
+    let limit = Duration::from_secs(5);
     Timeouts {
         wait: limit,
         connect: limit,

@@ -29,7 +29,11 @@ impl<S> InProcess<S> {
 
 impl<S, B> Service<HttpRequest> for InProcess<S>
 where
-    S: Service<http::Request<RequestBody>, Response = http::Response<B>> + Clone + Send + 'static,
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
     B: Body<Data = Bytes> + Send + 'static,
@@ -39,15 +43,20 @@ where
     type Error = TransportError;
     type Future = HttpFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.inner.poll_ready(cx).map_err(|error| TransportError::Service(error.into()))
+    /// Always ready: the service below is waited for where there is a deadline.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: HttpRequest) -> HttpFuture {
         let limit = Purpose::of(&request).answer_limit(&self.timeouts);
-        let answer = self.inner.call(request);
+        let (mut inner, wait) = (self.inner.clone(), self.timeouts.wait);
         Box::pin(async move {
-            let response = within(Phase::Answer, limit, answer)
+            let ready = std::future::poll_fn(|cx| inner.poll_ready(cx));
+            within(Phase::Wait, wait, ready)
+                .await?
+                .map_err(|error| TransportError::Service(error.into()))?;
+            let response = within(Phase::Answer, limit, inner.call(request))
                 .await?
                 .map_err(|error| TransportError::Service(error.into()))?;
             Ok(response.map(|body| ResponseBody::new(Boxed(Box::pin(body)))))
