@@ -157,6 +157,17 @@ pub struct Iter<T> {
     prefix: Box<str>,
 }
 
+impl<T> Clone for Iter<T> {
+    fn clone(&self) -> Self {
+        Self {
+            chunks: self.chunks.clone(),
+            chunk: self.chunk,
+            at: self.at,
+            prefix: self.prefix.clone(),
+        }
+    }
+}
+
 impl<T> fmt::Debug for Iter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").field("prefix", &self.prefix).finish_non_exhaustive()

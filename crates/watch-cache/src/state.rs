@@ -122,12 +122,20 @@ pub(crate) struct Position {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Overtaken;
 
+/// A change in the ring.
+struct Entry<T> {
+    at: Tick,
+    /// The object's size when the change came in: it may grow by what is cached in it.
+    bytes: usize,
+    change: Arc<Change<T>>,
+}
+
 /// Current state and history.
 pub(crate) struct State<T> {
     config: Config,
     items: Ordered<T>,
     revision: u64,
-    ring: VecDeque<(Tick, Arc<Change<T>>)>,
+    ring: VecDeque<Entry<T>>,
     ring_bytes: usize,
     /// Sequence number of the ring's first change. It never goes back, not even across `replace`, so that a stale
     /// position is recognised.
@@ -167,8 +175,9 @@ impl<T: Item> State<T> {
         } else {
             self.items.insert(change.key.clone(), change.object.clone());
         }
-        self.ring_bytes += change.object.size();
-        self.ring.push_back((now, Arc::new(change)));
+        let bytes = change.object.size();
+        self.ring_bytes += bytes;
+        self.ring.push_back(Entry { at: now, bytes, change: Arc::new(change) });
         self.enforce(now);
     }
 
@@ -178,8 +187,8 @@ impl<T: Item> State<T> {
     }
 
     fn enforce(&mut self, now: Tick) {
-        while let Some((at, _)) = self.ring.front() {
-            let young = now.since(*at) <= self.config.history_age;
+        while let Some(first) = self.ring.front() {
+            let young = now.since(first.at) <= self.config.history_age;
             let within = self.ring.len() <= self.config.history_max
                 && self.ring_bytes <= self.config.history_bytes
                 && (young || self.ring.len() <= self.config.history_min);
@@ -191,19 +200,19 @@ impl<T: Item> State<T> {
     }
 
     fn evict(&mut self) {
-        if let Some((_, change)) = self.ring.pop_front() {
+        if let Some(gone) = self.ring.pop_front() {
             self.first += 1;
-            self.ring_bytes -= change.object.size();
+            self.ring_bytes -= gone.bytes;
             self.floor = match self.ring.front() {
-                Some((_, next)) => next.revision - 1,
-                None => change.revision,
+                Some(next) => next.change.revision - 1,
+                None => gone.change.revision,
             };
         }
     }
 
     /// Forgets history up to and including `revision`.
     pub(crate) fn compact(&mut self, revision: u64) {
-        while self.ring.front().is_some_and(|(_, change)| change.revision <= revision) {
+        while self.ring.front().is_some_and(|first| first.change.revision <= revision) {
             self.evict();
         }
         self.floor = self.floor.max(revision.min(self.revision));
@@ -236,7 +245,7 @@ impl<T: Item> State<T> {
                 Err(TooOld { requested: after, oldest: self.floor })
             }
             From::After(after) => {
-                let skip = self.ring.partition_point(|(_, change)| change.revision <= after);
+                let skip = self.ring.partition_point(|entry| entry.change.revision <= after);
                 let sequence = self.first + skip as u64;
                 Ok((Position { sequence, after, revision }, None))
             }
@@ -252,10 +261,10 @@ impl<T: Item> State<T> {
     ) -> Result<(), Overtaken> {
         let skip = position.sequence.checked_sub(self.first).ok_or(Overtaken)?;
         let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(self.ring.len());
-        for (_, change) in self.ring.range(skip..).take(limit) {
+        for entry in self.ring.range(skip..).take(limit) {
             position.sequence += 1;
-            if change.revision > position.after {
-                out.push_back(change.clone());
+            if entry.change.revision > position.after {
+                out.push_back(entry.change.clone());
             }
         }
         Ok(())
