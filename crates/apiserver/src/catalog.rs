@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubestrata_api_types::{ResourceType, Scope};
+use kubestrata_codec::schema::{self, Message};
 use kubestrata_storage::{Change, ChangeKind, Observer, Storage, Subscription};
 use kubestrata_watch_cache::WatchCache;
 use parking_lot::RwLock;
 use serde::Deserialize;
 
+use crate::crd::Schema;
 use crate::failure::Outcome;
 use crate::record::Item;
 use crate::selectable::Selectable;
@@ -35,6 +37,8 @@ pub(crate) struct Info {
     pub(crate) builtin: bool,
     /// Fields that a selector may name.
     pub(crate) selectable: Arc<Selectable>,
+    /// What a custom resource definition says of its objects.
+    pub(crate) schema: Option<Arc<Schema>>,
     /// Where a custom resource keeps what `Scale` shows.
     pub(crate) scale: Option<ScalePaths>,
 }
@@ -52,6 +56,8 @@ pub(crate) struct ScalePaths {
 pub(crate) struct Resource {
     pub(crate) ty: Arc<ResourceType>,
     pub(crate) info: Info,
+    /// Its wire schema, if it is of Kubernetes itself.
+    pub(crate) message: Option<&'static Message>,
     /// `{"kind":"Pod","apiVersion":"v1",`: what stored JSON lacks.
     pub(crate) type_json: Bytes,
     /// Where its objects are; none for kinds that are only asked, as reviews.
@@ -67,7 +73,8 @@ impl Resource {
         } else {
             format!("{{\"apiVersion\":{api_version},\"kind\":{kind},")
         };
-        Self { ty: Arc::new(ty), info, type_json: type_json.into(), store }
+        let message = info.builtin.then(|| schema::resource(&ty)).flatten();
+        Self { ty: Arc::new(ty), info, message, type_json: type_json.into(), store }
     }
 
     /// The store of a resource that has one.
@@ -233,6 +240,7 @@ pub(crate) fn builtins() -> Vec<(ResourceType, Info)> {
             subresources: line.subresources,
             builtin: true,
             selectable,
+            schema: None,
             scale: None,
         };
         (ResourceType::new(line.group, line.version, line.kind, line.resource, scope), info)

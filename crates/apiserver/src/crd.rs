@@ -1,5 +1,7 @@
 //! Custom resource definitions: creating one makes its resources servable, at once.
 
+mod schema;
+
 use std::sync::Arc;
 
 use kubestrata_api_types::{ResourceType, Scope};
@@ -7,8 +9,9 @@ use kubestrata_storage::Range;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(crate) use self::schema::Schema;
 use crate::catalog::{self, Info, Resource, ScalePaths, Subresource};
-use crate::failure::Outcome;
+use crate::failure::{Cause, Outcome, invalid_object};
 use crate::namespaces::ignore_missing;
 use crate::record::Item;
 use crate::selectable::Selectable;
@@ -47,10 +50,17 @@ struct Version {
     name: String,
     served: bool,
     storage: bool,
+    schema: Option<Validation>,
     #[serde(default)]
     subresources: Subresources,
     #[serde(default)]
     selectable_fields: Vec<SelectableField>,
+}
+
+#[derive(Deserialize)]
+struct Validation {
+    #[serde(rename = "openAPIV3Schema")]
+    schema: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -75,6 +85,35 @@ struct SelectableField {
 
 fn spec(item: &Item) -> Option<Spec> {
     serde_json::from_value(item.value().get("spec")?.clone()).ok()
+}
+
+/// Refuses a definition whose name is not made of what it names, or that lacks a schema.
+pub(crate) fn check(resource: &Resource, object: &write::Object) -> Outcome<()> {
+    if !is_definition(resource) {
+        return Ok(());
+    }
+    let name = object["metadata"].get("name").and_then(Value::as_str).unwrap_or_default();
+    let spec = object.get("spec").cloned().unwrap_or_default();
+    let spec: Spec = serde_json::from_value(spec).map_err(|error| {
+        let cause = Cause::invalid("spec", "null", &error.to_string());
+        invalid_object(&resource.ty, name, &[cause])
+    })?;
+    let mut causes = Vec::new();
+    if name != format!("{}.{}", spec.names.plural, spec.group) {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        causes.push(Cause::invalid("metadata.name", &format!("{name:?}"), detail));
+    }
+    for (index, version) in spec.versions.iter().enumerate() {
+        if version.schema.is_none() {
+            let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            causes.push(Cause::required(&field, "schemas are required"));
+        }
+    }
+    if spec.versions.iter().filter(|version| version.storage).count() != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", "null", detail));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(invalid_object(&resource.ty, name, &causes)) }
 }
 
 fn is_definition(resource: &Resource) -> bool {
@@ -148,6 +187,11 @@ fn info(spec: &Spec, version: &Version) -> Info {
         verbs: catalog::all_verbs(),
         subresources,
         builtin: false,
+        schema: version
+            .schema
+            .as_ref()
+            .and_then(|validation| Schema::parse(&validation.schema))
+            .map(Arc::new),
         selectable: Arc::new(Selectable::custom(paths)),
         scale: version.subresources.scale.clone().map(|scale| ScalePaths {
             spec: scale.spec_replicas_path,

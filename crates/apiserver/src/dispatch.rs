@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Method;
 use http::request::Parts;
+use http::{HeaderValue, Method};
 use kubestrata_api_types::{Status, StatusDetails, reason};
+use parking_lot::Mutex;
 
 use crate::answer::{self, Answer};
 use crate::body::Body;
@@ -30,6 +31,8 @@ pub(crate) struct Call<'a> {
     pub(crate) query: &'a Query,
     pub(crate) body: Bytes,
     pub(crate) media: Media,
+    /// What the client is to be told beside the answer.
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl Call<'_> {
@@ -80,29 +83,42 @@ async fn resource(
     {
         return Err(failure::no_resource());
     }
-    let offer =
-        Offer { protobuf: Renderer::speaks_protobuf(&resource), metadata: true, aggregated: false };
+    let offer = Offer { protobuf: resource.message.is_some(), metadata: true, aggregated: false };
     let media = media::negotiate(&parts.headers, offer)?;
-    let call = Call { core, resource, target, parts, query, body, media };
-    let method = match parts.method {
-        Method::HEAD => &Method::GET,
-        ref method => method,
-    };
-    match (method, target.name.as_deref(), target.subresource.as_deref()) {
-        (&Method::GET, None, _) => collection(call).await,
-        (&Method::GET, Some(name), _) if target.watch => {
-            let name = name.to_owned();
-            watch(call, Some(&name))
+    let warnings = Mutex::default();
+    let call = Call { core, resource, target, parts, query, body, media, warnings };
+    if matches!(parts.method, Method::GET | Method::HEAD) {
+        return read(call).await;
+    }
+    let mut answer = write(&call).await?;
+    for warning in call.warnings.into_inner() {
+        let text = format!("299 - {warning:?}");
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            answer.headers_mut().append(http::header::WARNING, value);
         }
-        (&Method::GET, Some(name), subresource) => object(&call, name, subresource).await,
-        (&Method::POST, None, _) => write::create(&call).await,
+    }
+    Ok(answer)
+}
+
+async fn read(call: Call<'_>) -> Outcome<Answer> {
+    match (call.target.name.clone(), call.target.subresource.as_deref()) {
+        (None, _) => collection(call).await,
+        (Some(name), _) if call.target.watch => watch(call, Some(&name)),
+        (Some(name), subresource) => object(&call, &name, subresource).await,
+    }
+}
+
+async fn write(call: &Call<'_>) -> Outcome<Answer> {
+    let target = call.target;
+    match (&call.parts.method, target.name.as_deref(), target.subresource.as_deref()) {
+        (&Method::POST, None, _) => write::create(call).await,
         (&Method::POST, Some(name), Some(subresource)) => {
-            write::create_subresource(&call, name, subresource).await
+            write::create_subresource(call, name, subresource).await
         }
-        (&Method::PUT, Some(name), subresource) => write::update(&call, name, subresource).await,
-        (&Method::PATCH, Some(name), subresource) => write::patch(&call, name, subresource).await,
-        (&Method::DELETE, Some(name), None) => write::delete(&call, name).await,
-        (&Method::DELETE, None, _) => write::delete_collection(&call).await,
+        (&Method::PUT, Some(name), subresource) => write::update(call, name, subresource).await,
+        (&Method::PATCH, Some(name), subresource) => write::patch(call, name, subresource).await,
+        (&Method::DELETE, Some(name), None) => write::delete(call, name).await,
+        (&Method::DELETE, None, _) => write::delete_collection(call).await,
         _ => Err(not_allowed()),
     }
 }
@@ -124,7 +140,7 @@ async fn collection(call: Call<'_>) -> Outcome<Answer> {
     if !call.resource.has_verb("list") {
         return Err(not_allowed());
     }
-    let options = ListOptions::parse(call.query)?;
+    let options = ListOptions::parse(call.query, call.core.config.gates)?;
     let selection = Selection::new(&call.resource, call.namespace(), None, &options)?;
     let Some(store) = &call.resource.store else {
         // `componentstatuses` is a kind without objects.
@@ -137,7 +153,7 @@ fn empty_list(call: &Call<'_>) -> Answer {
     let renderer = call.renderer();
     let mut out = crate::out::Out::default();
     let head = crate::render::ListHead::default();
-    renderer.list_head(&head, &mut out);
+    renderer.list_head(&head, std::iter::empty(), &mut out);
     renderer.list_tail(&head, &mut out);
     answer::with(200, renderer.content_type(), Body::whole(out.take().unwrap_or_default()))
 }
@@ -146,11 +162,10 @@ fn watch(call: Call<'_>, name: Option<&str>) -> Outcome<Answer> {
     if !call.resource.has_verb("watch") {
         return Err(failure::method_not_allowed(&call.resource.ty, "watch"));
     }
-    let options = ListOptions::parse(call.query)?;
+    let options = ListOptions::parse(call.query, call.core.config.gates)?;
     let selection = Selection::new(&call.resource, call.namespace(), name, &options)?;
     let store = call.resource.store()?.clone();
-    let legacy = call.target.watch && !call.query.flag("watch").unwrap_or(false);
-    read::watch(call.core.clone(), call.renderer(), store, selection, options, legacy)
+    read::watch(call.core.clone(), call.renderer(), store, selection, options)
 }
 
 /// Get.

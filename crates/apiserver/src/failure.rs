@@ -107,6 +107,16 @@ pub(crate) fn conflict(resource: &ResourceType, name: &str, problem: &str) -> Fa
     status.into()
 }
 
+/// A precondition of a delete that does not hold. kube-apiserver names the Kind here, not the plural.
+pub(crate) fn precondition(resource: &ResourceType, name: &str, problem: &str) -> Failure {
+    let (kind, group) = (&resource.kind, &resource.group);
+    let qualified = if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") };
+    let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {problem}");
+    let mut status = Status::failure(409, reason::CONFLICT, message);
+    status.details = Some(StatusDetails { kind: kind.to_string(), ..named(resource, name) });
+    status.into()
+}
+
 pub(crate) fn modified(resource: &ResourceType, name: &str) -> Failure {
     let problem = "the object has been modified; please apply your changes to the latest version and try again";
     conflict(resource, name, problem)
@@ -141,7 +151,12 @@ impl Cause {
     }
 
     pub(crate) fn unsupported(field: &str, value: &str, supported: &str) -> Self {
-        let message = format!("Unsupported value: {value:?}: supported values: {supported}");
+        Self::unsupported_value(field, &format!("{value:?}"), supported)
+    }
+
+    /// `value` as it is to be shown.
+    pub(crate) fn unsupported_value(field: &str, value: &str, supported: &str) -> Self {
+        let message = format!("Unsupported value: {value}: supported values: {supported}");
         Self { reason: "FieldValueNotSupported", field: field.to_owned(), message }
     }
 }
@@ -200,6 +215,14 @@ pub(crate) fn unsupported_media(accepted: &str) -> Failure {
         "the body of the request was in an unknown format - accepted media types include: {accepted}"
     );
     Status::failure(415, reason::UNSUPPORTED_MEDIA_TYPE, message).into()
+}
+
+/// A patch of a type that no resource knows.
+pub(crate) fn unsupported_patch() -> Failure {
+    let message = "415: Unsupported Media Type";
+    let mut status = Status::failure(415, reason::UNSUPPORTED_MEDIA_TYPE, message);
+    status.details = Some(StatusDetails::default());
+    status.into()
 }
 
 pub(crate) fn not_acceptable(message: impl Into<String>) -> Failure {

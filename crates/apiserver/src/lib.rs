@@ -38,7 +38,7 @@ mod serve;
 mod tests;
 
 pub use self::body::Body;
-pub use self::config::Config;
+pub use self::config::{Config, Gates};
 #[cfg(feature = "serve")]
 pub use self::serve::{Listen, ListenError, Serving, TlsFailure, WriteError};
 pub use self::server::{Builder, Server};

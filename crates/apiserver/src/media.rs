@@ -78,8 +78,9 @@ impl<'a> Clause<'a> {
         };
         let format = match self.mime {
             "application/json" | "application/*" | "*/*" => Format::Json,
+            // Metadata has a schema whatever the kind.
             "application/vnd.kubernetes.protobuf"
-                if offer.protobuf && shape != Shape::Aggregated =>
+                if shape == Shape::Metadata || (offer.protobuf && shape == Shape::Object) =>
             {
                 Format::Protobuf
             }

@@ -86,7 +86,7 @@ impl Core {
             if !write::finalizers(&object).is_empty() {
                 return Ok(());
             }
-            let draft = Draft::new(&object, &resource.info.selectable);
+            let draft = Draft::new(&object, &resource)?;
             let last = |revision: u64| draft.at(revision);
             match self.storage.delete(&key, entry.revision, &last).await {
                 Ok(_) => return Ok(()),

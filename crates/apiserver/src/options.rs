@@ -2,6 +2,7 @@
 
 use kubestrata_api_types::{FieldSelector, LabelSelector};
 
+use crate::config::Gates;
 use crate::failure::{Cause, Outcome, bad_request, invalid};
 use crate::query::Query;
 
@@ -28,8 +29,8 @@ pub(crate) enum Match {
 }
 
 impl ListOptions {
-    /// Decodes the query. `watch_path` is the deprecated path prefix, which is validated as a list is.
-    pub(crate) fn parse(query: &Query) -> Outcome<Self> {
+    /// Decodes the query. Without `watch` in it, the deprecated path prefix is validated as a list is.
+    pub(crate) fn parse(query: &Query, gates: Gates) -> Outcome<Self> {
         let watch = query.flag("watch").unwrap_or(false);
         let labels = query.text("labelSelector").parse::<LabelSelector>();
         let labels = labels.map_err(|error| bad_request(error.to_string()))?;
@@ -43,13 +44,18 @@ impl ListOptions {
 
         // A watch from "now" or "anything" is a streaming list (apimachinery `SetListOptionsDefaults`).
         let unversioned = version.is_empty() || version == "0";
-        if watch && unversioned && initial_events.is_none() && matching.is_empty() {
+        if gates.watch_list
+            && watch
+            && unversioned
+            && initial_events.is_none()
+            && matching.is_empty()
+        {
             initial_events = Some(true);
             "NotOlderThan".clone_into(&mut matching);
         }
         let continue_token = query.text("continue").to_owned();
         let causes = if watch {
-            validate_watch(&matching, initial_events, &continue_token)
+            validate_watch(&matching, initial_events, &continue_token, gates)
         } else {
             validate_list(&version, &matching, initial_events, &continue_token)
         };
@@ -136,9 +142,14 @@ fn validate_watch(
     matching: &str,
     initial_events: Option<bool>,
     continue_token: &str,
+    gates: Gates,
 ) -> Vec<Cause> {
     let mut causes = Vec::new();
     if initial_events.is_some() {
+        if !gates.watch_list {
+            let detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            causes.push(Cause::forbidden("sendInitialEvents", detail));
+        }
         if matching != "NotOlderThan" {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             causes.push(Cause::forbidden(MATCH, detail));

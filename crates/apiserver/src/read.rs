@@ -7,6 +7,6 @@ mod token;
 mod watch;
 
 pub(crate) use self::get::get;
-pub(crate) use self::list::{list, matching_items};
+pub(crate) use self::list::{list, matching_items, respond};
 pub(crate) use self::selection::Selection;
 pub(crate) use self::watch::watch;

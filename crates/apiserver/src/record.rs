@@ -1,13 +1,17 @@
 //! An object as it is stored and served: encoded once, shared by storage, cache, history and answers.
 
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use kubestrata_api_types::{LabelSelector, ObjectKey};
+use kubestrata_api_types::{LabelSelector, ObjectKey, ResourceType};
+use kubestrata_codec::schema::Message;
+use kubestrata_codec::{proto, transcode};
 use serde_json::{Map, Value};
 
-use crate::selectable::{FieldTest, Place, Selectable};
+use crate::catalog::Resource;
+use crate::failure::{Outcome, bad_request};
+use crate::selectable::{FieldTest, Place};
 
 /// Fields of `metadata` in the order in which Go writes them.
 const METADATA_ORDER: [&str; 14] = [
@@ -43,13 +47,15 @@ pub(crate) struct Record {
     json: Bytes,
     /// Where the digits of the resource version are in `json`.
     version: Range<usize>,
+    /// The message without envelope, made when it is first asked for; `None` inside if it cannot be made.
+    protobuf: OnceLock<Option<Bytes>>,
 }
 
 /// What does not change when an object is given another version.
 #[derive(Debug)]
 struct Shape {
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// Values of the fields that a selector may name, in the order of [`Selectable`].
+    /// Values of the fields that a selector may name, in the order of the resource's `Selectable`.
     fields: Box<[Box<str>]>,
     /// Length of `{"metadata":{...}` without the digits of the version.
     metadata_len: usize,
@@ -76,7 +82,8 @@ impl kubestrata_watch_cache::Item for Item {
 
 impl Record {
     fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.json.len()
+        let protobuf = self.protobuf.get().and_then(Option::as_ref).map_or(0, Bytes::len);
+        size_of::<Self>() + self.json.len() + protobuf
     }
 
     /// The object as JSON without its type: `{"metadata":{...},...}`.
@@ -87,6 +94,17 @@ impl Record {
     /// `{"metadata":{...}`, still open.
     pub(crate) fn metadata_json(&self) -> &[u8] {
         &self.json[..self.shape.metadata_len + self.version.len()]
+    }
+
+    /// The message without envelope; `None` if the object does not fit its schema, which a write does not let happen.
+    pub(crate) fn protobuf(&self, message: &'static Message) -> Option<&Bytes> {
+        let make = || {
+            let mut out = Vec::new();
+            transcode::to_protobuf(&self.json, message, &mut out).ok()?;
+            out.shrink_to_fit();
+            Some(Bytes::from(out))
+        };
+        self.protobuf.get_or_init(make).as_ref()
     }
 
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
@@ -154,7 +172,8 @@ impl Item {
         json.extend_from_slice(digits);
         let version = head.len()..json.len();
         json.extend_from_slice(tail);
-        Self(Arc::new(Record { key, revision, shape, json: json.into(), version }))
+        let protobuf = OnceLock::new();
+        Self(Arc::new(Record { key, revision, shape, json: json.into(), version, protobuf }))
     }
 }
 
@@ -169,7 +188,14 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Encodes an object. Its type and its version are left out; `metadata` must be there and have a name.
-    pub(crate) fn new(object: &Map<String, Value>, selectable: &Selectable) -> Self {
+    ///
+    /// An object of a built-in kind takes the way through its schema: fields that the schema lacks are dropped, and the
+    /// rest is written in Go's order and forms.
+    ///
+    /// # Errors
+    ///
+    /// 400 if the object does not fit its schema.
+    pub(crate) fn new(object: &Map<String, Value>, resource: &Resource) -> Outcome<Self> {
         let empty = Map::new();
         let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
         let text = |field: &str| metadata.get(field).and_then(Value::as_str);
@@ -179,39 +205,17 @@ impl Draft {
             .into_iter()
             .flatten()
             .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()));
-        // The map is sorted by key, as the search in the labels wants it.
         let mut labels: Vec<(Box<str>, Box<str>)> = labels.collect();
+        // A search for a label wants them in order, whatever the order of the map.
         labels.sort_unstable();
-
-        let mut head = b"{\"metadata\":{".to_vec();
-        let mut tail = Vec::new();
-        let mut out = &mut head;
-        for field in METADATA_ORDER {
-            if field == "resourceVersion" {
-                separate(out);
-                out.extend_from_slice(b"\"resourceVersion\":\"");
-                out = &mut tail;
-                out.push(b'"');
-            } else if let Some(value) = metadata.get(field) {
-                write_field(out, field, value);
-            }
-        }
-        for (field, value) in metadata {
-            if !METADATA_ORDER.contains(&field.as_str()) {
-                write_field(out, field, value);
-            }
-        }
-        tail.push(b'}');
-        let metadata_len = head.len() + tail.len();
-        for (field, value) in object {
-            if !matches!(field.as_str(), "metadata" | "kind" | "apiVersion") {
-                write_field(&mut tail, field, value);
-            }
-        }
-        tail.push(b'}');
-        let fields = selectable.values(object);
+        let fields = resource.info.selectable.values(object);
+        let text = match resource.message {
+            Some(message) => typed(object, message, &resource.ty)?,
+            None => untyped(object, metadata),
+        };
+        let Text { head, tail, metadata_len } = text;
         let shape = Arc::new(Shape { labels: labels.into(), fields, metadata_len });
-        Self { key, shape, head, tail }
+        Ok(Self { key, shape, head, tail })
     }
 
     /// The object without a version, as a dry run answers with it.
@@ -224,6 +228,113 @@ impl Draft {
     pub(crate) fn at(&self, revision: u64) -> Item {
         Item::assemble(self.key.clone(), revision, self.shape.clone(), &self.head, &self.tail)
     }
+}
+
+/// An object's JSON in two parts: up to the digits of its version, and after them.
+struct Text {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// Length of `{"metadata":{...}` without the digits.
+    metadata_len: usize,
+}
+
+const VERSION: &str = "\"resourceVersion\":\"";
+
+/// The text of an object with a schema.
+fn typed(
+    object: &Map<String, Value>,
+    message: &'static Message,
+    ty: &ResourceType,
+) -> Outcome<Text> {
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("resourceVersion".to_owned(), "0".into());
+    }
+    let json = Value::Object(object).to_string();
+    let refuse = |problem: &dyn std::fmt::Display| {
+        let (kind, version) = (&ty.kind, &ty.version);
+        bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {problem}"
+        ))
+    };
+    let mut bytes = Vec::new();
+    transcode::to_protobuf(json.as_bytes(), message, &mut bytes).map_err(|error| refuse(&error))?;
+    let mut text = Vec::with_capacity(json.len());
+    transcode::to_json(&bytes, message, &proto::Options::default(), &mut text)
+        .map_err(|error| refuse(&error))?;
+    // What stands before the version is `{"metadata":{` and strings, in which a quote is escaped: the first place that
+    // looks like the version is the version.
+    let at = memchr::memmem::find(&text, VERSION.as_bytes())
+        .ok_or_else(|| refuse(&"the kind has no metadata"))?;
+    let tail = text.split_off(at + VERSION.len() + 1);
+    text.truncate(at + VERSION.len());
+    // The metadata ends where its brace closes, two deep, at this point.
+    let rest = closing(&tail, 1).ok_or_else(|| refuse(&"the metadata does not end"))?;
+    let metadata_len = text.len() + rest;
+    Ok(Text { head: text, tail, metadata_len })
+}
+
+/// Length of the text up to and with the brace that closes `depth` open ones; the text starts within a string.
+fn closing(text: &[u8], mut depth: usize) -> Option<usize> {
+    let (mut in_string, mut escaped) = (true, false);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' if !in_string => depth += 1,
+            b'}' if !in_string => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The object as its schema has it: in the forms in which it will be stored.
+pub(crate) fn canonical(
+    object: &Map<String, Value>,
+    resource: &Resource,
+) -> Outcome<Map<String, Value>> {
+    let Some(message) = resource.message else { return Ok(object.clone()) };
+    let Text { head, tail, .. } = typed(object, message, &resource.ty)?;
+    // The version's digits are left out: an empty version is as good.
+    Ok(serde_json::from_slice(&[head, tail].concat()).expect("the transcoder writes JSON objects"))
+}
+
+/// The text of an object without a schema.
+fn untyped(object: &Map<String, Value>, metadata: &Map<String, Value>) -> Text {
+    let mut head = b"{\"metadata\":{".to_vec();
+    let mut tail = Vec::new();
+    let mut out = &mut head;
+    for field in METADATA_ORDER {
+        if field == "resourceVersion" {
+            separate(out);
+            out.extend_from_slice(VERSION.as_bytes());
+            out = &mut tail;
+            out.push(b'"');
+        } else if let Some(value) = metadata.get(field) {
+            write_field(out, field, value);
+        }
+    }
+    for (field, value) in metadata {
+        if !METADATA_ORDER.contains(&field.as_str()) {
+            write_field(out, field, value);
+        }
+    }
+    tail.push(b'}');
+    let metadata_len = head.len() + tail.len();
+    for (field, value) in object {
+        if !matches!(field.as_str(), "metadata" | "kind" | "apiVersion") {
+            write_field(&mut tail, field, value);
+        }
+    }
+    tail.push(b'}');
+    Text { head, tail, metadata_len }
 }
 
 /// A comma, unless this is the first field.

@@ -4,5 +4,6 @@ mod definitions;
 mod delete;
 mod harness;
 mod list;
+mod protobuf;
 mod watch;
 mod write;

@@ -40,7 +40,8 @@ fn dry_run(call: &Call<'_>, kind: &str) -> Outcome<bool> {
         None | Some("") => Ok(false),
         Some("All") => Ok(true),
         Some(other) => {
-            let cause = Cause::unsupported("dryRun", other, "\"All\"");
+            let shown = format!("[{other:?}]");
+            let cause = Cause::unsupported_value("dryRun", &shown, "\"All\"");
             Err(invalid("meta.k8s.io", kind, "", &[cause]))
         }
     }

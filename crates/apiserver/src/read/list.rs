@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::stream;
+use kubestrata_api_types::Format;
 use kubestrata_storage::{Range, ReadError};
 use kubestrata_watch_cache::Iter;
 
@@ -75,7 +77,8 @@ pub(crate) async fn list(
             read.map_err(|error| explain(error, options, &plan))?
         }
     };
-    Ok(respond(renderer, selection, items, head))
+    let items = items.filter(move |item| selection.matches(item));
+    Ok(respond(core, renderer, items, head))
 }
 
 /// All matching objects of a selection, as of now.
@@ -198,7 +201,8 @@ async fn exact(
     }
 }
 
-/// Items of an answer, lazily.
+/// Items of an answer, lazily. A clone walks the same items again.
+#[derive(Clone)]
 enum Items {
     Cached(Iter<Item>),
     Page(std::vec::IntoIter<Item>),
@@ -215,10 +219,23 @@ impl Iterator for Items {
 }
 
 /// Builds the answer. A list that fits one chunk goes out whole, with its length.
-fn respond(renderer: Renderer, selection: Selection, items: Items, head: ListHead) -> Answer {
+pub(crate) fn respond(
+    core: &Core,
+    renderer: Renderer,
+    items: impl Iterator<Item = Item> + Clone + Send + 'static,
+    head: ListHead,
+) -> Answer {
     let content_type = renderer.content_type();
-    let items = items.filter(move |item| selection.matches(item));
+    let gates = core.config.gates;
+    let streams = match renderer.media.format {
+        Format::Json => gates.streaming_collection_encoding_to_json,
+        Format::Protobuf => gates.streaming_collection_encoding_to_protobuf,
+    };
     let mut chunks = Chunks::new(renderer, items, head);
+    if !streams {
+        let whole: Vec<Bytes> = chunks.collect();
+        return answer::with(200, content_type, Body::whole(whole.concat()));
+    }
     let first = chunks.next().unwrap_or_default();
     let body = match chunks.next() {
         None => Body::whole(first),
@@ -240,18 +257,18 @@ struct Chunks<I> {
     done: bool,
 }
 
-impl<I: Iterator<Item = Item>> Chunks<I> {
+impl<I: Iterator<Item = Item> + Clone> Chunks<I> {
     fn new(renderer: Renderer, items: I, head: ListHead) -> Self {
         let mut out = Out::default();
-        renderer.list_head(&head, &mut out);
+        renderer.list_head(&head, items.clone(), &mut out);
         Self { renderer, items, head, index: 0, out, done: false }
     }
 }
 
 impl<I: Iterator<Item = Item>> Iterator for Chunks<I> {
-    type Item = bytes::Bytes;
+    type Item = Bytes;
 
-    fn next(&mut self) -> Option<bytes::Bytes> {
+    fn next(&mut self) -> Option<Bytes> {
         while !self.done && !self.out.is_full() {
             match self.items.next() {
                 Some(item) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
+use kubestrata_codec::frame::EventType;
 use kubestrata_watch_cache::{Change, From, Next, WatchConfig, Watcher};
 
 use crate::answer::{self, Answer};
@@ -17,19 +18,18 @@ use crate::record::Item;
 use crate::render::Renderer;
 use crate::server::Core;
 
-/// Answers a watch. `legacy` is the path prefix `watch/`, which knows no streaming list.
+/// Answers a watch.
 pub(crate) fn watch(
     core: Arc<Core>,
     renderer: Renderer,
     store: Arc<Store>,
     selection: Selection,
     options: ListOptions,
-    legacy: bool,
 ) -> Outcome<Answer> {
     // kube-apiserver lets this error through unclassified.
     let revision = options.revision().map_err(unclassified)?;
     let content_type = renderer.watch_content_type();
-    let start = Start { core, store, options, revision, legacy };
+    let start = Start { core, store, options, revision };
     let state = State::Starting(Box::new(start), renderer, selection);
     let body = stream::unfold(state, |state| async {
         let (chunk, state) = state.step().await?;
@@ -44,7 +44,6 @@ struct Start {
     store: Arc<Store>,
     options: ListOptions,
     revision: u64,
-    legacy: bool,
 }
 
 enum State {
@@ -60,7 +59,10 @@ struct Live {
     watcher: Watcher<Item>,
     renderer: Renderer,
     selection: Selection,
-    /// The resource may be asked to end on its own clock; kept so that the store lives as long as the watch.
+    /// What is written and not yet sent.
+    out: Out,
+    over: bool,
+    /// Keeps the store's subscription, and so its changes coming, as long as the watch lives.
     _store: Arc<Store>,
 }
 
@@ -69,12 +71,19 @@ impl State {
         match self {
             Self::Starting(start, renderer, selection) => match start.begin(&selection).await {
                 Ok(watcher) => {
-                    let live = Live { watcher, renderer, selection, _store: start.store };
+                    let live = Live {
+                        watcher,
+                        renderer,
+                        selection,
+                        out: Out::default(),
+                        over: false,
+                        _store: start.store,
+                    };
                     Box::pin(Self::Live(Box::new(live)).step()).await
                 }
                 Err(failure) => {
                     let mut out = Out::default();
-                    renderer.error(&answer::status_json(&failure.status()), &mut out);
+                    renderer.error(&failure.status(), &mut out);
                     out.take().map(|chunk| (chunk, Self::Done))
                 }
             },
@@ -106,7 +115,8 @@ impl Start {
                 self.store.cache.fresh(at_least, core.config.fresh_patience).await?;
                 From::State
             }
-            (false, 0) if self.legacy => From::State,
+            // The path prefix `watch/`, and a server without streaming lists.
+            (false, 0) if options.initial_events.is_none() => From::State,
             (false, 0) => From::Now,
             (false, revision) => From::After(revision),
         };
@@ -129,35 +139,30 @@ impl Start {
 impl Live {
     /// Waits for something to send and takes what else is there, up to a chunk; `None` at the end.
     async fn chunk(&mut self) -> Option<bytes::Bytes> {
-        let mut out = Out::default();
         loop {
-            if let Some(chunk) = self.collect(&mut out) {
-                return chunk;
+            while !self.over && !self.out.is_full() {
+                let Some(next) = self.watcher.try_next() else { break };
+                self.write(next);
             }
-            let next = self.watcher.next().await;
-            if !self.write(next, &mut out) {
+            // A large object leaves more than one chunk.
+            if let Some(chunk) = self.out.take() {
+                return Some(chunk);
+            }
+            if self.over {
                 return None;
             }
+            let next = self.watcher.next().await;
+            self.write(next);
         }
     }
 
-    /// Takes what is there without waiting. `Some(None)` is the end; the watcher tells it again.
-    fn collect(&mut self, out: &mut Out) -> Option<Option<bytes::Bytes>> {
-        while !out.is_full() {
-            let Some(next) = self.watcher.try_next() else { break };
-            if !self.write(next, out) {
-                return Some(out.take());
-            }
-        }
-        out.take().map(Some)
-    }
-
-    /// Writes one event; false at the end.
-    fn write(&mut self, next: Next<Item>, out: &mut Out) -> bool {
+    /// Writes one event.
+    fn write(&mut self, next: Next<Item>) {
+        let out = &mut self.out;
         match next {
             Next::Initial(item) => {
                 if self.selection.matches(&item) {
-                    self.renderer.event("ADDED", &item, out);
+                    self.renderer.event(EventType::Added, &item, out);
                 }
             }
             Next::InitialEnd(revision) => self.renderer.bookmark(revision, true, out),
@@ -168,23 +173,22 @@ impl Live {
                     self.watcher.mark_sent(change.revision);
                 }
             }
-            Next::End(_) => return false,
+            Next::End(_) => self.over = true,
         }
-        true
     }
 }
 
 /// What a change is to somebody who sees only the selected objects.
-fn transition(selection: &Selection, change: &Change<Item>) -> Option<(&'static str, Item)> {
+fn transition(selection: &Selection, change: &Change<Item>) -> Option<(EventType, Item)> {
     let before = change.previous.as_ref().filter(|previous| selection.matches(previous));
     if change.deleted {
-        return before.map(|_| ("DELETED", change.object.clone()));
+        return before.map(|_| (EventType::Deleted, change.object.clone()));
     }
     match (before, selection.matches(&change.object)) {
         (None, false) => None,
-        (None, true) => Some(("ADDED", change.object.clone())),
-        (Some(_), true) => Some(("MODIFIED", change.object.clone())),
+        (None, true) => Some((EventType::Added, change.object.clone())),
+        (Some(_), true) => Some((EventType::Modified, change.object.clone())),
         // Its last state that was seen, with the version of the change that took it away.
-        (Some(previous), false) => Some(("DELETED", previous.at(change.revision))),
+        (Some(previous), false) => Some((EventType::Deleted, previous.at(change.revision))),
     }
 }

@@ -7,6 +7,16 @@ use crate::Server;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
+/// A widget of `example.com/v1`.
+fn widget(name: &str, fields: Value) -> Value {
+    let mut widget =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}});
+    for (field, value) in fields.as_object().unwrap() {
+        widget[field] = value.clone();
+    }
+    widget
+}
+
 fn definition() -> Value {
     let version = |name: &str, storage: bool| {
         json!({
@@ -40,7 +50,9 @@ async fn a_definition_serves_its_versions_at_once() {
     );
     assert_eq!(got.json()["status"]["storedVersions"], json!(["v1"]));
 
-    let body = json!({"metadata": {"name": "w"}, "spec": {"count": 2, "color": "red"}, "status": {"x": 1}});
+    let body = widget("w", json!({"spec": {"count": 2, "color": "red"}, "status": {"x": 1}}));
+    let untyped = post(&server, WIDGETS, json!({"metadata": {"name": "w"}})).await.failure();
+    assert!(untyped.0 == 400 && untyped.2.ends_with("Object 'Kind' is missing"), "{untyped:?}");
     let made = post(&server, WIDGETS, body).await.json();
     assert_eq!((&made["apiVersion"], &made["kind"]), (&json!("example.com/v1"), &json!("Widget")));
     assert_eq!((&made["metadata"]["generation"], made["status"].is_null()), (&json!(1), true));
@@ -53,8 +65,7 @@ async fn a_definition_serves_its_versions_at_once() {
     let scale = get(&server, &format!("{WIDGETS}/w/scale")).await.json();
     assert_eq!(scale["spec"]["replicas"], 2);
 
-    let unversioned =
-        put(&server, &format!("{WIDGETS}/w"), json!({"metadata": {"name": "w"}})).await;
+    let unversioned = put(&server, &format!("{WIDGETS}/w"), widget("w", json!({}))).await;
     let message = "widgets.example.com \"w\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update";
     assert_eq!(unversioned.failure(), (422, "Invalid".to_owned(), message.to_owned()));
     let path = format!("{WIDGETS}/w");
@@ -73,11 +84,76 @@ async fn a_definition_serves_its_versions_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_schema_prunes_defaults_and_refuses() {
+    let server = Server::start_default();
+    let mut body = definition();
+    body["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+        "type": "object",
+        "required": ["spec"],
+        "properties": {"spec": {
+            "type": "object",
+            "properties": {
+                "count": {"type": "integer", "minimum": 0, "default": 1},
+                "color": {"type": "string", "enum": ["red", "blue"]},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "map": {"type": "object", "additionalProperties": {"type": "string"}},
+                "list": {"type": "array", "items": {
+                    "type": "object", "properties": {"on": {"type": "boolean", "default": true}}}},
+            },
+        }},
+    });
+    assert_eq!(post(&server, DEFINITIONS, body).await.code, 201);
+    let spec = json!({"color": "red", "unknown": 1, "free": {"x": {"y": 1}}, "map": {"k": "v"}, "list": [{"z": 1}]});
+    let got = post(&server, WIDGETS, widget("w", json!({"spec": spec}))).await.json();
+    let want = json!({"color": "red", "count": 1, "free": {"x": {"y": 1}}, "map": {"k": "v"}, "list": [{"on": true}]});
+    assert_eq!(got["spec"], want);
+    let rows = [
+        (json!({}), "spec: Required value"),
+        (
+            json!({"spec": {"count": -1}}),
+            "spec.count: Invalid value: -1: spec.count in body should be greater than or equal to 0",
+        ),
+        (
+            json!({"spec": {"count": "a"}}),
+            "spec.count: Invalid value: \"string\": spec.count in body must be of type integer: \"string\"",
+        ),
+        (
+            json!({"spec": {"color": "green"}}),
+            "spec.color: Unsupported value: \"green\": supported values: \"red\", \"blue\"",
+        ),
+        (
+            json!({"spec": {"map": {"k": 1}}}),
+            "spec.map.k: Invalid value: \"integer\": spec.map.k in body must be of type string: \"integer\"",
+        ),
+    ];
+    for (fields, problem) in rows {
+        let object = widget("x", fields);
+        let message = format!("Widget.example.com \"x\" is invalid: {problem}");
+        assert_eq!(
+            post(&server, WIDGETS, object).await.failure(),
+            (422, "Invalid".to_owned(), message)
+        );
+    }
+    let path = format!("{WIDGETS}/w");
+    assert_eq!(
+        patch(&server, &path, "merge-patch", json!({"spec": {"count": "x"}})).await.code,
+        422
+    );
+    let mut misnamed = definition();
+    misnamed["metadata"]["name"] = json!("other.example.com");
+    let refused = post(&server, DEFINITIONS, misnamed).await.failure();
+    assert!(
+        refused.0 == 422 && refused.2.contains("must be spec.names.plural+\".\"+spec.group"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_definition_takes_its_objects_along() {
     let server = Server::start_default();
     post(&server, DEFINITIONS, definition()).await;
-    post(&server, WIDGETS, json!({"metadata": {"name": "a"}})).await;
-    let held = json!({"metadata": {"name": "held", "finalizers": ["x/y"]}});
+    post(&server, WIDGETS, widget("a", json!({}))).await;
+    let held = widget("held", json!({"metadata": {"name": "held", "finalizers": ["x/y"]}}));
     post(&server, WIDGETS, held).await;
     let mut watch = Watch::open(&server, &format!("{WIDGETS}?watch=1")).await;
     assert_eq!(watch.take(2).await.len(), 2);
@@ -97,7 +173,16 @@ async fn declared_resources_come_and_go_at_run_time() {
     let things = ResourceType::new("test.io", "v1", "Thing", "things", Scope::Cluster);
     server.declare(things.clone());
     let path = "/apis/test.io/v1/things";
-    assert_eq!(post(&server, path, json!({"metadata": {"name": "t"}, "spec": {}})).await.code, 201);
+    assert_eq!(
+        post(
+            &server,
+            path,
+            json!({"apiVersion": "test.io/v1", "kind": "Thing", "metadata": {"name": "t"}})
+        )
+        .await
+        .code,
+        201
+    );
     let mut watch = Watch::open(&server, &format!("{path}?watch=1")).await;
     assert!(watch.next().await.starts_with("ADDED t@"));
     assert!(server.undeclare(&things).await);

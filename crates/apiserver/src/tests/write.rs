@@ -23,7 +23,7 @@ async fn create_sets_what_is_the_servers() {
     assert!(metadata["creationTimestamp"].as_str().unwrap().ends_with('Z'));
     assert_eq!(metadata["creationTimestamp"].as_str().unwrap().len(), 20, "whole seconds");
     assert_eq!((&metadata["generation"], &metadata["namespace"]), (&json!(1), &json!("default")));
-    assert!(object["status"].is_null() && metadata["selfLink"].is_null());
+    assert_eq!((&object["status"], metadata["selfLink"].is_null()), (&json!({}), true));
     assert_eq!(metadata["resourceVersion"], "6");
     assert_eq!(get(&server, &format!("{DEPLOYMENTS}/d")).await.json(), object);
 }
@@ -178,7 +178,7 @@ async fn status_has_an_endpoint_of_its_own() {
     let both =
         json!({"metadata": {"name": "d"}, "spec": {"replicas": 5}, "status": {"replicas": 4}});
     let got = put(&server, &main, both.clone()).await.json();
-    assert_eq!((&got["spec"]["replicas"], got["status"].is_null()), (&json!(5), true));
+    assert_eq!((&got["spec"]["replicas"], &got["status"]), (&json!(5), &json!({})));
     let both =
         json!({"metadata": {"name": "d"}, "spec": {"replicas": 9}, "status": {"replicas": 4}});
     let got = put(&server, &status, both).await.json();
@@ -200,11 +200,14 @@ async fn patches_by_type() {
         {"name": "b", "image": "b:2"}, {"name": "a", "$patch": "delete"}, {"name": "c"},
     ]}});
     let got = patch(&server, &path, "strategic-merge-patch", change).await.json();
-    assert_eq!(got["spec"]["containers"], json!([{"name": "b", "image": "b:2"}, {"name": "c"}]));
+    assert_eq!(
+        got["spec"]["containers"],
+        json!([{"name": "b", "image": "b:2", "resources": {}}, {"name": "c", "resources": {}}])
+    );
     let got =
         patch(&server, &path, "merge-patch", json!({"spec": {"containers": [{"name": "z"}]}}))
             .await;
-    assert_eq!(got.json()["spec"]["containers"], json!([{"name": "z"}]));
+    assert_eq!(got.json()["spec"]["containers"], json!([{"name": "z", "resources": {}}]));
     let operations = json!([
         {"op": "test", "path": "/spec/containers/0/name", "value": "z"},
         {"op": "add", "path": "/metadata/labels", "value": {"l": "1"}},
@@ -269,4 +272,40 @@ async fn a_scale_is_a_view_of_its_object() {
     let got = patch(&server, &path, "merge-patch", json!({"spec": {"replicas": 7}})).await;
     assert_eq!(got.code, 200, "{}", got.text);
     assert_eq!(get(&server, &format!("{DEPLOYMENTS}/d")).await.json()["spec"]["replicas"], 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn built_in_objects_fit_their_schema() {
+    let server = Server::start_default();
+    let wrong = post(&server, MAPS, json!({"metadata": {"name": "a"}, "data": {"k": 1}})).await;
+    let (code, reason, message) = wrong.failure();
+    assert_eq!((code, reason.as_str()), (400, "BadRequest"));
+    assert!(message.starts_with("ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "));
+
+    let unknown = json!({"metadata": {"name": "a"}, "foo": 1});
+    let strict = post(&server, &format!("{MAPS}?fieldValidation=Strict"), unknown.clone()).await;
+    let message = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"foo\"";
+    assert_eq!(strict.failure(), (400, "BadRequest".to_owned(), message.to_owned()));
+    let warned = post(&server, MAPS, unknown).await;
+    assert_eq!(warned.headers["warning"], "299 - \"unknown field \\\"foo\\\"\"");
+    assert_eq!((warned.code, warned.json()["foo"].is_null()), (201, true), "it is dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn forms_that_mean_the_same_are_no_change() {
+    let server = Server::start_default();
+    let spec = |cpu: &str| {
+        json!({"template": {"spec": {"containers": [
+        {"name": "c", "resources": {"limits": {"cpu": cpu}}}]}}})
+    };
+    let body = json!({"metadata": {"name": "d"}, "spec": spec("1000m")});
+    let made = post(&server, DEPLOYMENTS, body).await;
+    let limits = &made.json()["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"];
+    assert_eq!(limits["cpu"], "1", "quantities are canonical");
+    let body = json!({"metadata": {"name": "d"}, "spec": spec("1")});
+    let same = put(&server, &format!("{DEPLOYMENTS}/d"), body).await;
+    assert_eq!(
+        (same.version(), &same.json()["metadata"]["generation"]),
+        (made.version(), &json!(1))
+    );
 }

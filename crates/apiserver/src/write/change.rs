@@ -57,7 +57,7 @@ impl<'a> Subject<'a> {
                 return Err(modified(&self.resource.ty, self.name));
             }
             let new = metadata::for_update(self.resource, self.part, &old, new)?;
-            let draft = Draft::new(&new, &self.resource.info.selectable);
+            let draft = Draft::new(&new, self.resource)?;
             let gone =
                 is_terminating(&new) && finalizers(&new).is_empty() && self.may_go(&old, &new);
             if entry.value.same_content(&draft) && !gone {
@@ -100,9 +100,10 @@ impl<'a> Subject<'a> {
     fn check_identity(&self, new: &Object) -> Outcome<()> {
         let name = meta_text(new, "name");
         if name.is_empty() {
-            return Err(bad_request(
-                "the name of the object (based on the URL) was undeterminable: name must be provided",
-            ));
+            return Err(bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                self.name
+            )));
         }
         if name != self.name {
             return Err(bad_request(format!(
@@ -113,7 +114,7 @@ impl<'a> Subject<'a> {
         let namespace = meta_text(new, "namespace");
         if namespace != self.namespace.unwrap_or_default() {
             return Err(bad_request(
-                "the namespace of the object does not match the namespace on the request",
+                "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
         Ok(())
@@ -121,11 +122,8 @@ impl<'a> Subject<'a> {
 }
 
 /// Fills in what the path says, where the object leaves it out.
-pub(crate) fn complete(object: &mut Object, name: &str, namespace: Option<&str>) -> Outcome<()> {
+pub(crate) fn complete(object: &mut Object, namespace: Option<&str>) -> Outcome<()> {
     let metadata = metadata_mut(object)?;
-    if !metadata.contains_key("name") {
-        metadata.insert("name".to_owned(), name.into());
-    }
     match namespace {
         Some(namespace) if !metadata.contains_key("namespace") => {
             metadata.insert("namespace".to_owned(), namespace.into());

@@ -30,6 +30,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Outcome<Answer> {
     }
     let dry = dry_run(call, "CreateOptions")?;
     let object = body::object(call)?;
+    crate::crd::check(&call.resource, &object)?;
     let item = insert(call.core, &call.resource, call.namespace(), object, dry).await?;
     crate::crd::created(call.core, &call.resource, &item).await?;
     let item = if call.resource.is("apiextensions.k8s.io", "customresourcedefinitions") && !dry {
@@ -93,7 +94,7 @@ async fn store(
     object: &Object,
     dry: bool,
 ) -> Outcome<Result<Item, bool>> {
-    let draft = Draft::new(object, &resource.info.selectable);
+    let draft = Draft::new(object, resource)?;
     let key = resource.store()?.key(draft.key.namespace(), draft.key.name());
     let terminating = |item: &Item| super::is_terminating(&item.value());
     if dry {

@@ -5,12 +5,10 @@ use kubestrata_storage::{Expected, WriteError};
 use serde_json::Value;
 
 use crate::answer::{self, Answer};
-use crate::body::Body;
 use crate::catalog::Resource;
 use crate::dispatch::{Call, not_allowed};
-use crate::failure::{Cause, Outcome, conflict, invalid, modified, not_found};
+use crate::failure::{Cause, Failure, Outcome, invalid, modified, not_found, precondition};
 use crate::options::ListOptions;
-use crate::out::Out;
 use crate::read::{self, Selection};
 use crate::record::{Draft, Item};
 use crate::render::ListHead;
@@ -46,7 +44,7 @@ impl Options {
             value.and_then(Value::as_str).map(str::to_owned).unwrap_or_default()
         };
         let preconditions = body.get("preconditions");
-        let precondition =
+        let text_of =
             |field: &str| text(preconditions.and_then(|preconditions| preconditions.get(field)));
         let mut propagation = text(body.get("propagationPolicy"));
         if propagation.is_empty() {
@@ -60,7 +58,7 @@ impl Options {
             causes.push(Cause::invalid("propagationPolicy", &format!("{propagation:?}"), detail));
         }
         if !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
-            let supported = "\"Background\", \"Foreground\", \"Orphan\"";
+            let supported = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
             causes.push(Cause::unsupported("propagationPolicy", &propagation, supported));
         }
         if !causes.is_empty() {
@@ -75,8 +73,8 @@ impl Options {
         Ok(Self {
             grace: grace
                 .map_or_else(|| call.query.integer("gracePeriodSeconds"), |g| Ok(Some(g)))?,
-            uid: precondition("uid"),
-            version: precondition("resourceVersion"),
+            uid: text_of("uid"),
+            version: text_of("resourceVersion"),
             propagation,
             dry: in_body || dry_run(call, "DeleteOptions")?,
         })
@@ -89,14 +87,14 @@ impl Options {
                 "the UID in the precondition ({}) does not match the UID in record ({uid}). The object might have been deleted and then recreated",
                 self.uid
             );
-            return Err(conflict(&resource.ty, name, &problem));
+            return Err(precondition(&resource.ty, name, &problem));
         }
         if !self.version.is_empty() && self.version != version {
             let problem = format!(
                 "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({version}). The object might have been modified",
                 self.version
             );
-            return Err(conflict(&resource.ty, name, &problem));
+            return Err(precondition(&resource.ty, name, &problem));
         }
         Ok(())
     }
@@ -138,32 +136,21 @@ pub(crate) async fn delete_collection(call: &Call<'_>) -> Outcome<Answer> {
         return Err(not_allowed());
     }
     let options = Options::parse(call)?;
-    let list = ListOptions::parse(call.query)?;
+    let list = ListOptions::parse(call.query, call.core.config.gates)?;
     let selection = Selection::new(&call.resource, call.namespace(), None, &list)?;
     let store = call.resource.store()?;
-    let renderer = call.renderer();
-    let mut out = Out::default();
-    let head = ListHead { revision: store.cache.revision(), ..ListHead::default() };
-    renderer.list_head(&head, &mut out);
-    let mut index = 0;
+    let mut deleted = Vec::new();
     for item in read::matching_items(store, &selection) {
         let (namespace, name) = (item.key.namespace(), item.key.name());
         match remove(call.core, &call.resource, namespace, name, &options).await {
-            Ok(_) => {
-                renderer.list_item(&item, index, &mut out);
-                index += 1;
-            }
+            Ok(_) => deleted.push(item),
             // Somebody else was faster.
-            Err(crate::failure::Failure::Status(status)) if status.is_not_found() => {}
+            Err(Failure::Status(status)) if status.is_not_found() => {}
             Err(failure) => return Err(failure),
         }
     }
-    renderer.list_tail(&head, &mut out);
-    let mut whole = Vec::new();
-    while let Some(chunk) = out.take() {
-        whole.extend_from_slice(&chunk);
-    }
-    Ok(answer::with(200, renderer.content_type(), Body::whole(whole)))
+    let head = ListHead { revision: store.cache.revision(), ..ListHead::default() };
+    Ok(read::respond(call.core, call.renderer(), deleted.into_iter(), head))
 }
 
 /// Deletes one object, or marks it for deletion (apiserver `BeforeDelete` and `Store.Delete`).
@@ -186,7 +173,7 @@ pub(crate) async fn remove(
         }
         let written = match &marked {
             Some(object) => {
-                let draft = Draft::new(object, &resource.info.selectable);
+                let draft = Draft::new(object, resource)?;
                 if entry.value.same_content(&draft) {
                     return Ok(Deleted::Waits(entry.value));
                 }

@@ -125,7 +125,18 @@ pub(crate) fn for_create(
         object.remove("status");
     }
     crate::defaults::apply(resource, object);
-    Ok(())
+    admit(resource, object)
+}
+
+/// Prunes, defaults and checks a custom resource by its schema.
+fn admit(resource: &Resource, object: &mut Object) -> Outcome<()> {
+    let Some(schema) = &resource.info.schema else { return Ok(()) };
+    let causes = schema.admit(object);
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let name = meta_text(object, "name").to_owned();
+    Err(invalid_object(&resource.ty, &name, &causes))
 }
 
 /// Go leaves out what is empty.
@@ -166,8 +177,13 @@ pub(crate) fn for_update(
     let name = meta_text(old, "name").to_owned();
     let uid = meta_text(&new, "uid");
     if !uid.is_empty() && uid != meta_text(old, "uid") {
+        let key = resource.store()?.key(
+            Some(meta_text(old, "namespace")).filter(|namespace| !namespace.is_empty()),
+            &name,
+        );
         let problem = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             meta_text(old, "uid")
         );
         return Err(conflict(&resource.ty, &name, &problem));
@@ -196,22 +212,30 @@ pub(crate) fn for_update(
     if part == Part::Main {
         crate::defaults::apply_update(resource, &mut new);
     }
-    if has_generation(resource) && part != Part::Status && desires_differ(resource, old, &new) {
+    let counts = has_generation(resource) && part != Part::Status;
+    admit(resource, &mut new)?;
+    // Compared in the forms in which they are stored: one quantity can be written in many ways.
+    if counts && desires_differ(resource, old, &crate::record::canonical(&new, resource)?) {
         let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
         metadata_mut(&mut new)?.insert("generation".to_owned(), (generation + 1).into());
     }
     Ok(new)
 }
 
-/// The old object with the new status. Built-in kinds take labels and annotations along, custom ones nothing.
+/// The old object with the new status. Built-in kinds take annotations and finalizers along, and but for those of
+/// `apps` labels; custom ones nothing.
 fn status_only(resource: &Resource, old: &Object, new: &Object) -> Object {
     let mut merged = old.clone();
     match new.get("status") {
         Some(status) => merged.insert("status".to_owned(), status.clone()),
         None => merged.remove("status"),
     };
-    let carried = ["resourceVersion", "uid", "annotations", "labels", "finalizers"];
-    let carried = if resource.info.builtin { &carried[..] } else { &carried[..2] };
+    let carried = ["resourceVersion", "uid", "annotations", "finalizers", "labels"];
+    let carried = match &*resource.ty.group {
+        _ if !resource.info.builtin => &carried[..2],
+        "apps" => &carried[..4],
+        _ => &carried[..],
+    };
     if let (Some(Value::Object(to)), Some(Value::Object(from))) =
         (merged.get_mut("metadata"), new.get("metadata"))
     {

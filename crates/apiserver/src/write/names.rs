@@ -72,7 +72,7 @@ pub(crate) fn check(resource: &Resource, name: &str) -> Option<Cause> {
         }
     };
     if name.len() > max {
-        return Some(cause(name, &format!("must be no more than {max} bytes")));
+        return Some(cause(name, &format!("must be no more than {max} characters")));
     }
     (!valid).then(|| cause(name, problem))
 }

@@ -8,6 +8,7 @@ use crate::answer::Answer;
 use crate::dispatch::{Call, not_allowed, not_implemented};
 use crate::failure::{
     Cause, Failure, Outcome, bad_request, invalid, rejected_patch, unsupported_media,
+    unsupported_patch,
 };
 use crate::write::change::Subject;
 use crate::write::update::part;
@@ -29,29 +30,27 @@ enum Patch {
 
 impl Patch {
     fn decode(call: &Call<'_>) -> Outcome<Self> {
-        let parse = |problem: &str| {
+        let parse = || {
             serde_json::from_slice::<Value>(&call.body)
-                .map_err(|error| bad_request(format!("{problem}: {error}")))
+                .map_err(|_| bad_request("invalid JSON patch"))
         };
         match body::mime(call.content_type()) {
             JSON => {
-                let value = parse("error decoding patch")?;
+                let value = parse()?;
                 let operations = value.as_array().map_or(0, Vec::len);
                 if operations > OPERATIONS_MAX {
                     return Err(too_many(operations));
                 }
-                let patch = serde_json::from_value(value)
-                    .map_err(|error| bad_request(format!("error decoding patch: {error}")))?;
+                let patch = serde_json::from_value(value).map_err(|_| rejected_patch())?;
                 Ok(Self::Json(patch))
             }
-            MERGE => Ok(Self::Merge(parse("error decoding patch")?)),
-            STRATEGIC if call.resource.info.builtin => {
-                Ok(Self::Strategic(parse("error decoding patch")?))
-            }
-            _ if call.resource.info.builtin => {
+            MERGE => Ok(Self::Merge(parse()?)),
+            STRATEGIC if call.resource.info.builtin => Ok(Self::Strategic(parse()?)),
+            APPLY if call.resource.info.builtin => {
                 Err(unsupported_media(&[JSON, MERGE, STRATEGIC].join(", ")))
             }
-            _ => Err(unsupported_media(&[JSON, MERGE].join(", "))),
+            APPLY | STRATEGIC => Err(unsupported_media(&[JSON, MERGE].join(", "))),
+            _ => Err(unsupported_patch()),
         }
     }
 

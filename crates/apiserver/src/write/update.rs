@@ -33,7 +33,7 @@ pub(crate) async fn update(
     let part = part(subresource).ok_or_else(not_implemented)?;
     let dry = dry_run(call, "UpdateOptions")?;
     let mut object = body::object(call)?;
-    complete(&mut object, name, call.namespace())?;
+    complete(&mut object, call.namespace())?;
     let (core, resource, namespace) = (&**call.core, &*call.resource, call.namespace());
     let subject = Subject { core, resource, namespace, name, part, dry };
     let present = core.storage.get(&subject.key()?).await?.is_some();
