@@ -76,13 +76,19 @@ impl Encoded {
             return Ok((make(builder.build(bytes), bytes.into()), inspected));
         }
         // By far the most frequent request. The scan has found the place, so no second pass is needed.
-        if format == Format::Json && is_managed_fields(prune) && !builder.managed_fields_twice {
+        if is_managed_fields(prune) && !builder.managed_fields_twice {
             let Some(cut) = builder.managed_fields.take() else {
                 return Ok((make(builder.build(bytes), bytes.into()), inspected));
             };
+            let field = builder.metadata_field;
             let mut head = builder.build(bytes);
-            head.cut(&cut);
-            let bytes = [&bytes[..cut.start], &bytes[cut.end..]].concat();
+            let bytes = match format {
+                Format::Json => {
+                    head.cut(&cut, 0);
+                    [&bytes[..cut.start], &bytes[cut.end..]].concat()
+                }
+                Format::Protobuf => prune::cut_metadata(&mut head, bytes, field, &cut),
+            };
             return Ok((make(head, bytes.into()), inspected));
         }
         let pruned = prune::prune(resource, format, bytes, prune, depth_max)

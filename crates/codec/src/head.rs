@@ -69,13 +69,16 @@ impl Head {
         self.key.as_str().len() + 16 + size_of_val(&*self.texts) + self.extra.len()
     }
 
-    /// Adapts the positions to bytes from which `cut`, a part of the metadata, was taken out.
-    pub(crate) fn cut(&mut self, cut: &Range<usize>) {
-        let (end, length) = (offset(cut.end), offset(cut.len()));
-        self.metadata.end -= length;
+    /// Adapts the positions to bytes from which `cut`, a part of the metadata, was taken out, and in which the metadata
+    /// itself starts `before` bytes earlier.
+    pub(crate) fn cut(&mut self, cut: &Range<usize>, before: usize) {
+        let (end, length, before) = (offset(cut.end), offset(cut.len()), offset(before));
+        self.metadata.start -= before;
+        self.metadata.end -= length + before;
         for text in self.texts.iter_mut().chain(self.uid.as_mut()) {
-            if text.at & IN_EXTRA == 0 && text.at >= end {
-                text.at -= length;
+            // An empty text may stand anywhere, also before the metadata.
+            if text.at & IN_EXTRA == 0 && text.length > 0 {
+                text.at -= before + if text.at >= end { length } else { 0 };
             }
         }
     }
@@ -150,11 +153,13 @@ pub(crate) struct HeadBuilder<'a> {
     pub(crate) owners: Vec<[Text; OWNER_TEXTS]>,
     pub(crate) extra: String,
     pub(crate) metadata: Range<u32>,
+    /// Where the tag of the metadata stands, in protobuf.
+    pub(crate) metadata_field: usize,
     /// What the object says of itself.
     pub(crate) own: SelfType<'a>,
-    /// Where `metadata.managedFields` is, with one comma beside it. Of JSON only.
+    /// Where `metadata.managedFields` is: in JSON with one comma beside it, in protobuf all its entries.
     pub(crate) managed_fields: Option<Range<usize>>,
-    /// It is there more than once.
+    /// It is there more than once, or not in one piece.
     pub(crate) managed_fields_twice: bool,
 }
 

@@ -77,49 +77,123 @@ impl Skipper {
                     b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E' => self.at += 1,
                     _ => return Ok(Some(self.at)),
                 },
-                Skip::Open => match byte {
-                    b'"' => {
-                        self.state = Skip::String;
-                        self.at += 1;
+                Skip::Open => {
+                    if let Some(end) = self.brackets(bytes, depth_max)? {
+                        return Ok(Some(end));
                     }
-                    b'{' | b'[' => {
-                        self.depth += 1;
-                        if self.depth > depth_max {
-                            return Err(ScanError { offset: self.at, problem: "nested too deep" });
-                        }
-                        self.at += 1;
-                    }
-                    b'}' | b']' => {
-                        self.depth -= 1;
-                        self.at += 1;
-                        if self.depth == 0 {
-                            return Ok(Some(self.at));
-                        }
-                    }
-                    _ => self.at += 1,
-                },
-                Skip::String => match memchr2(b'"', b'\\', &bytes[self.at..]) {
-                    None => {
-                        self.at = bytes.len();
-                        return Ok(None);
-                    }
-                    Some(offset) if bytes[self.at + offset] == b'"' => {
-                        self.at += offset + 1;
+                }
+                Skip::String => match string_end(bytes, self.at) {
+                    Ok(end) => {
+                        self.at = end + 1;
                         if self.depth == 0 {
                             return Ok(Some(self.at));
                         }
                         self.state = Skip::Open;
                     }
-                    // The byte after the backslash may not be here yet: then wait in front of both.
-                    Some(offset) if self.at + offset + 1 < bytes.len() => self.at += offset + 2,
-                    Some(offset) => {
-                        self.at += offset;
+                    Err(at) => {
+                        self.at = at;
                         return Ok(None);
                     }
                 },
             }
         }
     }
+
+    /// Goes on inside brackets, until the last one closes or the bytes end: then `None`.
+    fn brackets(&mut self, bytes: &[u8], depth_max: usize) -> Result<Option<usize>, ScanError> {
+        // Locals, so that the loop keeps them in registers: this is where most bytes of an object pass.
+        let (mut at, mut depth) = (self.at, self.depth);
+        let mut state = Skip::Open;
+        while let Some(&byte) = bytes.get(at) {
+            match CLASS[usize::from(byte)] {
+                Class::Other => at += 1,
+                Class::Quote => match string_end(bytes, at + 1) {
+                    Ok(end) => at = end + 1,
+                    Err(inside) => {
+                        state = Skip::String;
+                        at = inside;
+                        break;
+                    }
+                },
+                Class::Open => {
+                    depth += 1;
+                    if depth > depth_max {
+                        return Err(ScanError { offset: at, problem: "nested too deep" });
+                    }
+                    at += 1;
+                }
+                Class::Close => {
+                    at += 1;
+                    // The first byte was an opening bracket, so there is one to close.
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(Some(at));
+                    }
+                }
+            }
+        }
+        (self.at, self.depth, self.state) = (at, depth, state);
+        Ok(None)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Other,
+    Quote,
+    Open,
+    Close,
+}
+
+/// What a byte means outside of strings.
+const CLASS: [Class; 256] = {
+    let mut table = [Class::Other; 256];
+    table[b'"' as usize] = Class::Quote;
+    table[b'{' as usize] = Class::Open;
+    table[b'[' as usize] = Class::Open;
+    table[b'}' as usize] = Class::Close;
+    table[b']' as usize] = Class::Close;
+    table
+};
+
+/// Where the string whose contents start at `at` ends, with its closing quote; or, if the bytes end before it, where to
+/// go on once there are more.
+#[inline]
+fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
+    loop {
+        match quote_or_backslash(bytes, at) {
+            None => return Err(bytes.len()),
+            Some(found) if bytes[found] == b'"' => return Ok(found),
+            // The byte after the backslash may not be here yet: then wait in front of both.
+            Some(found) if found + 1 < bytes.len() => at = found + 2,
+            Some(found) => return Err(found),
+        }
+    }
+}
+
+/// The first quote or backslash from `at` on.
+///
+/// Most strings of an object are shorter than 16 bytes, where the set-up of a vectorised search costs more than the
+/// search: so two words by arithmetic first.
+#[inline]
+fn quote_or_backslash(bytes: &[u8], mut at: usize) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    for _ in 0..2 {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else { break };
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (LOW * b'"' as u64);
+        let backslash = word ^ (LOW * b'\\' as u64);
+        // The lowest bit set is exact; a borrow can only set further ones above it.
+        let zero = ((quote.wrapping_sub(LOW) & !quote)
+            | (backslash.wrapping_sub(LOW) & !backslash))
+            & HIGH;
+        if zero != 0 {
+            return Some(at + (zero.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    memchr2(b'"', b'\\', bytes.get(at..)?).map(|offset| at + offset)
 }
 
 /// A position in one complete JSON text.
@@ -196,17 +270,15 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            let found = memchr2(b'"', b'\\', self.bytes.get(self.at..).unwrap_or_default());
-            match found {
+            match quote_or_backslash(self.bytes, self.at) {
                 None => return Err(self.error("string without end")),
-                Some(offset) if self.bytes[self.at + offset] == b'"' => {
-                    let end = self.at + offset;
+                Some(end) if self.bytes[end] == b'"' => {
                     self.at = end + 1;
                     return Ok(Str { start, end, escaped });
                 }
-                Some(offset) => {
+                Some(found) => {
                     escaped = true;
-                    self.at += offset + 2;
+                    self.at = found + 2;
                 }
             }
         }
@@ -250,6 +322,15 @@ impl<'a> Cursor<'a> {
     /// The bytes of a value.
     pub(crate) fn raw(&self, value: Range<usize>) -> &'a [u8] {
         &self.bytes[value]
+    }
+
+    /// A key for comparisons, not checked to be text: one that is not equals no name.
+    pub(crate) fn name(&self, key: Str) -> Result<Cow<'a, [u8]>, ScanError> {
+        if key.escaped {
+            self.text(key).map(|text| Cow::Owned(text.into_owned().into_bytes()))
+        } else {
+            Ok(Cow::Borrowed(&self.bytes[key.start..key.end]))
+        }
     }
 
     /// The text of a string.

@@ -17,8 +17,8 @@ pub(super) fn scan<'a>(
     cursor.expect(b'{', "an object must be a JSON object")?;
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
-        match &*cursor.text(key)? {
-            "metadata" if !cursor.null() => {
+        match &*cursor.name(key)? {
+            b"metadata" if !cursor.null() => {
                 // Of two, the last counts, and nothing of the first.
                 let own = std::mem::take(&mut builder.own);
                 let cut = builder.managed_fields.take();
@@ -28,9 +28,9 @@ pub(super) fn scan<'a>(
                 metadata(&mut cursor, builder)?;
                 builder.metadata = offset(start)..offset(cursor.at());
             }
-            "metadata" => {}
-            "kind" => builder.own.kind = optional_string(&mut cursor)?,
-            "apiVersion" => builder.own.api_version = optional_string(&mut cursor)?,
+            b"metadata" => {}
+            b"kind" => builder.own.kind = optional_string(&mut cursor)?,
+            b"apiVersion" => builder.own.api_version = optional_string(&mut cursor)?,
             _ => cursor.skip()?,
         }
     }
@@ -43,22 +43,22 @@ fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Resul
     loop {
         let (before, was_first) = (cursor.at(), first);
         let Some(key) = cursor.key(&mut first)? else { break };
-        let key = cursor.text(key)?;
+        let key = cursor.name(key)?;
         match &*key {
-            "name" => builder.name = optional_string(cursor)?.unwrap_or_default(),
-            "namespace" => builder.namespace = optional_string(cursor)?.unwrap_or_default(),
-            "uid" => builder.uid = optional_text(cursor, builder)?,
-            "resourceVersion" => {
+            b"name" => builder.name = optional_string(cursor)?.unwrap_or_default(),
+            b"namespace" => builder.namespace = optional_string(cursor)?.unwrap_or_default(),
+            b"uid" => builder.uid = optional_text(cursor, builder)?,
+            b"resourceVersion" => {
                 builder.resource_version = match optional_str(cursor)? {
                     Some(version) => ResourceVersion::new(&cursor.text(version)?),
                     None => ResourceVersion::UNSET,
                 };
             }
-            "generation" => builder.generation = optional_integer(cursor)?,
-            "deletionTimestamp" => builder.deletion_timestamp = optional_time(cursor)?,
-            "labels" => labels(cursor, builder)?,
-            "ownerReferences" => owners(cursor, builder)?,
-            "managedFields" => {
+            b"generation" => builder.generation = optional_integer(cursor)?,
+            b"deletionTimestamp" => builder.deletion_timestamp = optional_time(cursor)?,
+            b"labels" => labels(cursor, builder)?,
+            b"ownerReferences" => owners(cursor, builder)?,
+            b"managedFields" => {
                 cursor.skip()?;
                 // Without it, one comma must go too: the one before, or behind the first member the one after.
                 let mut after = cursor.clone();
@@ -99,12 +99,12 @@ fn owners(cursor: &mut Cursor<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), 
         let mut owner = [HeadBuilder::empty(); super::OWNER_TEXTS];
         let mut first_member = true;
         while let Some(key) = cursor.key(&mut first_member)? {
-            let index = match &*cursor.text(key)? {
-                "apiVersion" => 0,
-                "kind" => 1,
-                "name" => 2,
-                "uid" => 3,
-                "controller" => {
+            let index = match &*cursor.name(key)? {
+                b"apiVersion" => 0,
+                b"kind" => 1,
+                b"name" => 2,
+                b"uid" => 3,
+                b"controller" => {
                     let value = cursor.value()?;
                     owner[4] = HeadBuilder::flag(cursor.raw(value) == b"true");
                     continue;

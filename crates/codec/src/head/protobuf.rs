@@ -38,6 +38,7 @@ pub(super) fn scan<'a>(
             return Err(ScanError { offset: field.span.start, problem: "metadata twice" });
         }
         builder.metadata = offset(range.start)..offset(range.end);
+        builder.metadata_field = field.span.start;
         metadata(reader.inner(range), builder)?;
     }
     Ok(())
@@ -72,6 +73,11 @@ fn metadata<'a>(mut reader: Reader<'a>, builder: &mut HeadBuilder<'a>) -> Result
             (9, Value::Bytes(range)) => builder.deletion_timestamp = time(&reader, range)?,
             (11, Value::Bytes(range)) => label(reader.inner(range), builder)?,
             (13, Value::Bytes(range)) => owner(reader.inner(range), builder)?,
+            (17, Value::Bytes(_)) => match &mut builder.managed_fields {
+                None => builder.managed_fields = Some(field.span),
+                Some(span) if span.end == field.span.start => span.end = field.span.end,
+                Some(_) => builder.managed_fields_twice = true,
+            },
             (1 | 3 | 5 | 6 | 7 | 9 | 11 | 13, _) => {
                 let offset = field.span.start;
                 return Err(ScanError { offset, problem: "a field of another wire type" });

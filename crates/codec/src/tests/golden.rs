@@ -195,6 +195,45 @@ fn pruning_commutes_with_decoding_in_both_encodings() {
     }
 }
 
+/// The fast way for the frequent request gives what the general way gives, for all sizes of the length in front.
+#[test]
+fn managed_fields_are_cut_in_one_pass() {
+    let fast = [FieldPath::managed_fields()];
+    let general = [FieldPath::managed_fields(), "x.y".parse().unwrap()];
+    let mut with_fields = 0;
+    for golden in all() {
+        let whole = golden.read(Format::Protobuf, &[]);
+        for prune in [&fast[..], &general] {
+            let cut = golden.read(Format::Protobuf, prune);
+            with_fields += usize::from(cut.bytes().len() < whole.bytes().len());
+            assert_eq!(cut, golden.read(Format::Protobuf, &fast), "{}", golden.resource.kind);
+            assert_eq!(head(&cut), head(&whole), "{}", golden.resource.kind);
+            assert_eq!(cut.metadata().unwrap(), whole.metadata().unwrap());
+        }
+    }
+    assert!(with_fields > 10);
+    for padding in [0, 1, 5, 90, 100, 110, 126, 127, 128, 200, 16_300, 16_400] {
+        // Name, labels behind and before the cut, and a length that is ten bytes long.
+        let entry = [&[0x8a, 0x01, 0x7f][..], &[b'x'; 127]].concat();
+        let label = b"\x5a\x06\x0a\x01k\x12\x01v";
+        let filler = "y".repeat(padding);
+        let mut metadata = Vec::new();
+        crate::wire::put_bytes(&mut metadata, 1, b"a");
+        metadata.extend([&label[..], &entry, &entry].concat());
+        crate::wire::put_bytes(&mut metadata, 5, filler.as_bytes());
+        let mut message = Vec::new();
+        crate::wire::put_bytes(&mut message, 2, b"");
+        crate::wire::put_bytes(&mut message, 1, &metadata);
+        crate::wire::put_bytes(&mut message, 3, b"");
+        let read = |prune| Encoded::read(&nodes().0, Format::Protobuf, &message, prune).unwrap();
+        let (fast, general) = (read(&fast), read(&general));
+        assert_eq!(fast, general, "{padding}");
+        assert_eq!(head(&fast), head(&general), "{padding}");
+        assert_eq!(fast.label("k"), Some("v"));
+        assert_eq!(fast.uid().unwrap_or_default(), filler);
+    }
+}
+
 fn nodes() -> (Arc<ResourceType>, Vec<u8>) {
     let golden = all().into_iter().find(|golden| golden.resource.kind == "Node").unwrap();
     (Arc::new(Node::resource().clone()), golden.message)

@@ -29,7 +29,7 @@ fn descend(
             let mut first = true;
             // Of equal keys the last counts, as for every decoder.
             while let Some(key) = cursor.key(&mut first)? {
-                let fits = cursor.text(key)? == **name;
+                let fits = *cursor.name(key)? == *name.as_bytes();
                 let start = cursor.clone();
                 cursor.value()?;
                 if fits {

@@ -13,6 +13,10 @@ impl WatchDecoder {
             if self.start == self.buffer.len() {
                 return Ok(None);
             }
+            if let Some((event, size)) = self.line() {
+                self.start += size;
+                return Ok(Some(event));
+            }
         }
         let rest = &self.buffer[self.start..];
         if rest[0] != b'{' {
@@ -29,6 +33,30 @@ impl WatchDecoder {
         self.skipper = None;
         self.start += end;
         Ok(Some(event))
+    }
+
+    /// An event that is written as every server writes it, and its size: one line, type first, nothing behind the object.
+    ///
+    /// Its object is read in place, so that its bytes are looked at once. Whatever does not fit goes the general way:
+    /// that the object's braces close exactly where the line ends is what the head scan checks.
+    fn line(&self) -> Option<(Event<Encoded>, usize)> {
+        let rest = &self.buffer[self.start..];
+        let searched = &rest[..rest.len().min(self.limits.frame_bytes)];
+        let size = memchr::memchr(b'\n', searched)?;
+        let object = rest[..size].strip_prefix(br#"{"type":""#)?.strip_suffix(b"}")?;
+        let quote = memchr::memchr(b'"', object)?;
+        let (event_type, object) = object.split_at(quote);
+        let object = object.strip_prefix(br#"","object":"#)?;
+        let event_type = match event_type {
+            b"ADDED" => "ADDED",
+            b"MODIFIED" => "MODIFIED",
+            b"DELETED" => "DELETED",
+            _ => return None,
+        };
+        match self.event(event_type, Format::Json, object, None) {
+            Event::Unreadable(_) => None,
+            event => Some((event, size)),
+        }
     }
 
     fn event_of_frame(&self, frame: &[u8]) -> Result<Event<Encoded>, WatchError> {
