@@ -4,6 +4,7 @@ use kubestrata_api_types::{Format, Object, Payload, ResourceType};
 use serde::Serialize;
 
 use crate::json::{Cursor, ScanError};
+use crate::{envelope, proto, schema};
 
 /// The object cannot be encoded.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,9 @@ pub enum EncodeError {
     /// Its `Serialize` failed.
     #[error("the object does not serialize")]
     Serialize(#[source] serde_json::Error),
+    /// It does not fit the message of its kind.
+    #[error("the object has no protobuf form")]
+    Protobuf(#[source] proto::Error),
     /// It serializes to something else than a JSON object.
     #[error("the object does not serialize to a JSON object")]
     NoObject,
@@ -45,11 +49,20 @@ pub fn encode<K: Serialize + Object>(
 ) -> Result<Payload, EncodeError> {
     match format {
         Format::Json => json(object, resource),
-        Format::Protobuf => Err(EncodeError::UnknownKind {
-            kind: resource.kind.to_string(),
-            api_version: resource.api_version().into_owned(),
-        }),
+        Format::Protobuf => protobuf(object, resource),
     }
+}
+
+fn protobuf<K: Serialize>(object: &K, resource: &ResourceType) -> Result<Payload, EncodeError> {
+    let api_version = resource.api_version();
+    let Some(message) = schema::resource(resource) else {
+        return Err(EncodeError::UnknownKind {
+            kind: resource.kind.to_string(),
+            api_version: api_version.into_owned(),
+        });
+    };
+    let bytes = proto::to_vec(object, message).map_err(EncodeError::Protobuf)?;
+    Ok(Payload::protobuf(envelope::close(&api_version, &resource.kind, &bytes)))
 }
 
 fn json<K: Serialize>(object: &K, resource: &ResourceType) -> Result<Payload, EncodeError> {
