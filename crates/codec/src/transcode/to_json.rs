@@ -74,9 +74,10 @@ impl<'c> Writer<'_, 'c> {
     }
 
     fn json(&mut self, raw: &[u8]) -> Result<(), Error> {
-        let checked = serde_json::from_slice::<serde::de::IgnoredAny>(raw);
-        checked.map_err(|_| self.context.error(Problem::Json, raw))?;
-        text::compact(self.out, raw);
+        let text = forms::text(raw);
+        serde_json::from_str::<serde::de::IgnoredAny>(&text)
+            .map_err(|_| self.context.error(Problem::Json, raw))?;
+        text::compact(self.out, text.as_bytes());
         Ok(())
     }
 
