@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kubestrata_api_types::{
-    ApiRequest, Collection, Event, GetOptions, ListWatch as _, Object as _, Operation, Payload,
-    ResourceType, Scope, Status, WatchOptions, WriteOptions, cause_ref,
+    Accept, ApiRequest, Collection, Event, Format, GetOptions, ListOptions, ListPart,
+    ListWatch as _, Object as _, Operation, Payload, ResourceType, Scope, Status, VersionMatch,
+    WatchOptions, WriteOptions, cause_ref,
 };
 use kubestrata_transport::{Config, Protocol, Transport};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -71,6 +72,51 @@ async fn every_version_of_http_is_served() {
             assert_eq!(names, ["a", "b"]);
             assert_eq!(transport.raw_get("/readyz").await.unwrap(), "ok");
         }
+    }
+}
+
+/// The same objects, the same way, with a socket or without, in either encoding.
+#[tokio::test]
+async fn sockets_and_the_same_process_give_the_same() {
+    let server = Server::start_default();
+    let serving = server.listen(Listen::new().tls()).await.unwrap();
+    let over_sockets = transport(&serving);
+    let in_process = Transport::over(server, Config::in_process()).unwrap();
+    over_sockets.clone().oneshot(create("a")).await.unwrap();
+    in_process.clone().oneshot(create("b")).await.unwrap();
+    for format in [Format::Json, Format::Protobuf] {
+        let collection = collection().accept(Accept::Only(format));
+        let options = WatchOptions {
+            version_match: Some(VersionMatch::NotOlderThan),
+            send_initial_events: Some(true),
+            allow_bookmarks: true,
+            ..WatchOptions::default()
+        };
+        let mut seen = Vec::new();
+        for transport in [&over_sockets, &in_process] {
+            let mut objects = Vec::new();
+            let mut watch = transport.watch(&collection, options.clone()).await.unwrap();
+            loop {
+                match watch.next().await.unwrap().unwrap() {
+                    Event::Added(object) => objects.push(object.bytes().to_vec()),
+                    Event::Bookmark(bookmark) if bookmark.initial_events_end => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            let list = transport.list(&collection, ListOptions::default()).await.unwrap();
+            let items = list.map(Result::unwrap).filter_map(|part| async {
+                match part {
+                    ListPart::Item(item) => Some(item.name().to_owned()),
+                    _ => None,
+                }
+            });
+            let mut names: Vec<_> = items.collect().await;
+            names.sort_unstable();
+            assert_eq!(names, ["a", "b"]);
+            seen.push(objects);
+        }
+        assert_eq!(seen[0].len(), 2);
+        assert_eq!(seen[0], seen[1], "{format:?}");
     }
 }
 
