@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     pub(crate) max_keys: usize,
     pub(crate) ageing: Ageing,
     pub(crate) drain: bool,
+    pub(crate) stale_limit: Duration,
 }
 
 impl Default for Settings {
@@ -31,6 +32,7 @@ impl Default for Settings {
             max_keys: 1 << 20,
             ageing: Ageing::default(),
             drain: false,
+            stale_limit: Duration::from_secs(10),
         }
     }
 }
@@ -146,6 +148,15 @@ impl ControllerBuilder {
     /// How long failed keys wait. Default: 5 ms, doubling up to 1000 s, per key.
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey>) -> Self {
         self.limiter = Box::new(limiter);
+        self
+    }
+
+    /// How long a key waits, after a reconcile of it has written something, until the caches have that (KEP-5647): so a
+    /// reconcile does not decide by a state that it has changed itself. After that it is reconciled with the caches as
+    /// they are. Only writes by [`Context::client`](crate::Context::client) to cached kinds count. No worker is held up
+    /// meanwhile. Default 10 s; zero turns it off.
+    pub fn stale_limit(mut self, limit: Duration) -> Self {
+        self.settings.stale_limit = limit;
         self
     }
 

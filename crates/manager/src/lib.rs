@@ -15,6 +15,7 @@ mod controller;
 mod reconciler;
 
 mod action;
+mod client;
 mod context;
 mod trigger;
 
@@ -31,6 +32,7 @@ mod error;
 
 mod enqueue;
 mod metrics;
+mod own_writes;
 mod runner;
 mod worker;
 
@@ -41,9 +43,11 @@ use kubestrata_api_types::{ApiRequest, ApiResponse, BoxError};
 use kubestrata_codec::Encoded;
 
 pub use async_trait::async_trait;
+pub use kubestrata_cache_client::{CacheError, Listed, Lister};
 
 pub use self::action::{Action, TerminalError};
 pub use self::cache::{Cache, CacheOptions, owner_index_name};
+pub use self::client::Client;
 pub use self::context::Context;
 pub use self::controller::{Controller, ControllerBuilder};
 pub use self::error::{ReconcilePanic, ReconcileTimeout, RunError, SetupError};

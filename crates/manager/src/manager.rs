@@ -31,6 +31,7 @@ pub struct ManagerBuilder {
     metrics: Arc<dyn Provider>,
     world: Arc<dyn World>,
     shutdown_timeout: Duration,
+    read_your_writes: bool,
 }
 
 impl ManagerBuilder {
@@ -76,6 +77,14 @@ impl ManagerBuilder {
         self
     }
 
+    /// The client's reads wait for its own writes, each for those of its object or list, in a reconcile and between
+    /// reconciles. Default: no, as in controller-runtime; a key is not reconciled before its controller's caches have
+    /// what the reconcile before wrote, anyhow.
+    pub fn read_your_writes(mut self) -> Self {
+        self.read_your_writes = true;
+        self
+    }
+
     /// Makes the manager. It does nothing yet.
     pub fn build(self) -> Manager {
         let mut config = self.informer;
@@ -83,7 +92,7 @@ impl ManagerBuilder {
         config.reflector.world = self.world;
         let cache = Cache::new(self.service.clone(), config, self.namespaces, self.options);
         Manager {
-            shared: Arc::new(Shared::new(self.service, cache)),
+            shared: Arc::new(Shared::new(self.service, cache, self.read_your_writes)),
             metrics: self.metrics,
             shutdown_timeout: self.shutdown_timeout,
             controllers: Vec::new(),
@@ -120,6 +129,7 @@ impl Manager {
             metrics: Arc::new(Noop),
             world: Arc::new(SystemWorld::new()),
             shutdown_timeout: Duration::from_secs(30),
+            read_your_writes: false,
         }
     }
 
@@ -149,9 +159,9 @@ impl Manager {
         self.shared.cache()
     }
 
-    /// What reconcilers are given, for use outside of them: before the manager runs, cached reads find nothing.
+    /// What reconcilers are given, for use outside of them. Before the manager runs, cached reads fail.
     pub fn context(&self) -> Context {
-        Context::new(Arc::clone(&self.shared), 0, 0)
+        Context::new(Arc::clone(&self.shared), None, 0, 0)
     }
 
     /// Runs until `shutdown` is ready, or a controller fails.
@@ -202,7 +212,7 @@ impl Manager {
     }
 
     /// How the caches are doing, by kind.
-    pub fn cache_status(&self) -> Vec<(Arc<ResourceType>, InformerStatus)> {
+    pub fn cache_status(&self) -> Vec<(ResourceType, InformerStatus)> {
         self.cache().status()
     }
 }

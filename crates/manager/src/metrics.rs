@@ -28,6 +28,10 @@ const TIMEOUTS: Descriptor = Descriptor {
     name: "controller_runtime_reconcile_timeouts_total",
     help: "Reconciles that took longer than the controller allows",
 };
+const STALE: Descriptor = Descriptor {
+    name: "kubestrata_reconcile_stale_total",
+    help: "Reconciles put off because the caches lacked what the one before had written",
+};
 const TIME: Descriptor = Descriptor {
     name: "controller_runtime_reconcile_time_seconds",
     help: "How long reconciles took",
@@ -50,6 +54,7 @@ pub(crate) struct Metrics {
     pub(crate) terminal: Counter,
     pub(crate) panics: Counter,
     pub(crate) timeouts: Counter,
+    pub(crate) stale: Counter,
     time: Histogram,
     pub(crate) active: Gauge,
 }
@@ -70,6 +75,7 @@ impl Metrics {
             terminal: provider.counter(TERMINAL, &labels),
             panics: provider.counter(PANICS, &labels),
             timeouts: provider.counter(TIMEOUTS, &labels),
+            stale: provider.counter(STALE, &labels),
             time: provider.histogram(TIME, &labels, &BUCKETS),
             active: provider.gauge(ACTIVE, &labels),
         }

@@ -55,19 +55,24 @@ impl Runner {
         let enqueue = Arc::new(Enqueue::new(queue.clone()));
         let mut sources = Vec::new();
         for watch in &watches {
-            for kept in cache.kept(&watch.resource, watch.representation) {
+            for kept in cache.kept(&watch.resource, watch.representation).iter() {
                 if watch.owner_index {
                     kept.add_owner_index();
                 }
                 let sink = watch.sink(&predicates, Arc::clone(&enqueue));
                 // An informer that is stopped already shows when the controller waits for it.
                 let registration = kept.add_sink(sink, name.to_string()).ok();
-                sources.push(Source { resource: watch.resource.to_string(), kept, registration });
+                let (resource, kept) = (watch.resource.to_string(), Arc::clone(kept));
+                sources.push(Source { resource, kept, registration });
             }
         }
         let metrics = Metrics::new(&**provider, &name, settings.workers);
         let timeout = settings.reconcile_timeout;
-        let engine = Arc::new(Engine { name, queue, reconciler, timeout, metrics, shared });
+        let stale_limit = settings.stale_limit;
+        let writes = Arc::default();
+        let engine =
+            Engine { name, queue, reconciler, timeout, metrics, shared, writes, stale_limit };
+        let engine = Arc::new(engine);
         Self { engine, enqueue, settings, sources }
     }
 

@@ -5,3 +5,4 @@ mod predicates;
 mod results;
 mod run;
 mod server;
+mod writes;

@@ -15,6 +15,7 @@ use crate::action::{Action, Next, TerminalError};
 use crate::context::{Context, Shared};
 use crate::error::{ReconcilePanic, ReconcileTimeout};
 use crate::metrics::Metrics;
+use crate::own_writes::OwnWrites;
 use crate::reconciler::Reconciler;
 
 /// What the workers of one controller share.
@@ -25,12 +26,23 @@ pub(crate) struct Engine {
     pub(crate) timeout: Option<Duration>,
     pub(crate) metrics: Metrics,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) writes: Arc<OwnWrites>,
+    /// How long a key waits for the caches to have its writes.
+    pub(crate) stale_limit: Duration,
 }
+
+/// When a key is looked at again whose caches were behind. Such a cache is some milliseconds behind, if all is well.
+const STALE_RETRY: Duration = Duration::from_millis(20);
 
 impl Engine {
     /// Works until the queue is shut down.
     pub(crate) async fn work(&self) {
         while let Some(item) = self.queue.get().await {
+            if self.writes.is_behind(&item, self.shared.cache(), self.stale_limit) {
+                self.metrics.stale.increment();
+                item.requeue(AddOptions::new().after(STALE_RETRY).priority(item.priority()));
+                continue;
+            }
             self.metrics.active.add(1.0);
             // Also when this future is dropped during the reconcile.
             let active = Active(&self.metrics);
@@ -43,8 +55,10 @@ impl Engine {
     }
 
     async fn reconcile(&self, item: &Item<ObjectKey>) -> Result<Action, BoxError> {
-        let context = Context::new(Arc::clone(&self.shared), item.failures(), item.priority());
         let key = item.key().clone();
+        let record = (!self.stale_limit.is_zero()).then(|| (Arc::clone(&self.writes), key.clone()));
+        let shared = Arc::clone(&self.shared);
+        let context = Context::new(shared, record, item.failures(), item.priority());
         let reconcile = async { self.reconciler.reconcile(&context, key).await };
         // A reconciler that panicked is called again with other keys: its own state is its own care, as with any lock
         // that a panic can poison.

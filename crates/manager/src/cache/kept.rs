@@ -1,13 +1,14 @@
 //! One informer, whatever its item type.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
-use kubestrata_api_types::BoxFuture;
+use kubestrata_api_types::{BoxFuture, ObjectKey};
 use kubestrata_informer::{
     Handler, HandlerConfig, Informer, InformerStatus, Registration, Stopped, SyncError,
 };
-use kubestrata_store_index::{Index, Stored};
+use kubestrata_store_index::{Index, StoreVersion, Stored};
 
 use crate::Inspect;
 use crate::predicate::Change;
@@ -30,6 +31,11 @@ pub(crate) trait Kept: Send + Sync {
     fn add_sink(&self, sink: Sink, name: String) -> Result<Registration, Stopped>;
     fn wait_synced(&self, timeout: Duration) -> BoxFuture<Result<(), SyncError>>;
     fn status(&self) -> InformerStatus;
+    fn version(&self) -> StoreVersion;
+    /// The uid of the stored object of this name.
+    fn uid(&self, key: &ObjectKey) -> Option<String>;
+    /// The namespace that it follows, if it is one.
+    fn namespace(&self) -> Option<Arc<str>>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -82,6 +88,18 @@ impl<T: Stored + Inspect> Kept for KeptIn<T> {
 
     fn status(&self) -> InformerStatus {
         self.informer.status()
+    }
+
+    fn version(&self) -> StoreVersion {
+        self.informer.reader().version()
+    }
+
+    fn uid(&self, key: &ObjectKey) -> Option<String> {
+        self.informer.reader().get(key)?.uid().map(str::to_owned)
+    }
+
+    fn namespace(&self) -> Option<Arc<str>> {
+        self.informer.collection().namespace.clone()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,6 +1,5 @@
 //! Which caches a manager makes, and what they ask for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::expect;
@@ -78,7 +77,7 @@ async fn a_decoded_kind_is_reconciled_like_any_other() {
     let mut manager = Manager::builder(server.service()).cache(options).build();
     let log = Log::new();
     manager.add(Controller::builder("c").for_kind::<Set>().reconciler(log.clone())).unwrap();
-    assert!(manager.cache().informers(Set::resource().clone()).is_empty(), "it is not encoded");
+    assert!(manager.cache().informers(Set::resource()).is_empty(), "it is not encoded");
     run_for(manager, 20.0).await.unwrap();
     // The log looks into the encoded cache, where it is not.
     expect![[r#"
@@ -97,7 +96,7 @@ async fn what_is_owned_is_found_by_its_owner() {
     let mut manager = Manager::builder(server.service()).build();
     let controller = Controller::builder("c").for_kind::<Set>().owns::<Member>();
     manager.add(controller.reconciler(Log::new())).unwrap();
-    let members = manager.cache().informers(Arc::new(Member::resource().clone()));
+    let members = manager.cache().informers(Member::resource());
     run_for(manager, 5.0).await.unwrap();
     let owned = members[0].reader().by_index(crate::owner_index_name(), "uid-a").unwrap();
     let mut names: Vec<_> = owned.iter().map(kubestrata_api_types::Object::key).collect();
@@ -114,7 +113,7 @@ async fn a_late_cache_starts_when_it_is_asked_for() {
     let cache = manager.cache().clone();
     let late = async {
         sleep(Duration::from_secs(3)).await;
-        let hosts = cache.informers(Host::resource().clone());
+        let hosts = cache.informers(Host::resource());
         hosts[0].wait_synced(Duration::from_secs(1)).await.unwrap();
         hosts[0].reader().len()
     };

@@ -1,10 +1,9 @@
 //! Start, work and stop.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use kubestrata_api_types::{ObjectKey, cause_ref};
+use kubestrata_api_types::{Kind as _, ObjectKey, cause_ref};
 use kubestrata_workqueue::AddOptions;
 use tokio::time::{Instant, sleep};
 
@@ -214,8 +213,7 @@ async fn a_shutdown_lets_running_reconciles_end() {
         async move {
             sleep(Duration::from_secs(10)).await;
             // The cache still answers.
-            let sets = Arc::new(<Set as kubestrata_api_types::Kind>::resource().clone());
-            let known = context.cache().informers(sets)[0].reader().get(&key).is_some();
+            let known = context.cache().informers(Set::resource())[0].reader().get(&key).is_some();
             notes.note(&format!("{key} {known}"));
             Ok(Action::done())
         }

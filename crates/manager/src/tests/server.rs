@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use kubestrata_api_types::{
-    Answer, ApiRequest, ApiResponse, BoxError, Format, ListPart, Object as _, ObjectKey,
+    Answer, ApiRequest, ApiResponse, BoxError, Format, Kind as _, ListPart, Object as _, ObjectKey,
     ObjectMeta, ResourceType,
 };
 use kubestrata_codec::{Encoded, EncodedService};
@@ -135,8 +135,11 @@ impl Log {
 #[async_trait]
 impl Reconciler for Log {
     async fn reconcile(&self, context: &Context, key: ObjectKey) -> Result<Action, BoxError> {
-        let sets = Arc::new(<Set as kubestrata_api_types::Kind>::resource().clone());
-        let found = context.cache().informers(sets).iter().find_map(|sets| sets.reader().get(&key));
+        let found = context
+            .cache()
+            .informers(Set::resource())
+            .iter()
+            .find_map(|sets| sets.reader().get(&key));
         let version = found.map(|set| set.resource_version().to_string());
         self.note(&format!("{key}@{}", version.as_deref().unwrap_or("gone")));
         sleep(self.takes).await;
