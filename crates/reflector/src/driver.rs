@@ -43,7 +43,7 @@ pub struct Reflector<T> {
     transform: Option<Transform<T>>,
 }
 
-type Transform<T> = Box<dyn FnMut(Event<T>) -> Event<T> + Send + Sync>;
+type Transform<T> = Box<dyn FnMut(Event<T>) -> Event<T> + Send>;
 
 /// What runs.
 enum Io<T> {
@@ -81,7 +81,7 @@ impl<T: Object> Reflector<T> {
     #[must_use]
     pub fn transform(
         mut self,
-        transform: impl FnMut(Event<T>) -> Event<T> + Send + Sync + 'static,
+        transform: impl FnMut(Event<T>) -> Event<T> + Send + 'static,
     ) -> Self {
         self.transform = Some(Box::new(transform));
         self

@@ -1,9 +1,14 @@
 //! Public bugs of other clients on this path, by their numbers.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use expect_test::expect;
+use kubestrata_testkit::{FakeWorld, Scripted, things};
+use tokio::time::timeout;
 
 use super::{Run, check, check_plain, check_with, seconds};
-use crate::{Config, Phase};
+use crate::{Config, Phase, Reflector};
 
 /// The server sends the objects and closes, again and again, without end bookmark: a bounded number of tries, with
 /// delays, then a plain list.
@@ -337,4 +342,41 @@ async fn broken_connections_at_opening() {
     "#]],
     )
     .await;
+}
+
+/// A transform sees each object once, and while the state still arrives.
+#[tokio::test(start_paused = true)]
+async fn kk131799_transform_while_receiving() {
+    let seen = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&seen);
+    let server = Scripted::parse("watch: +a@3 +b@4 wait=5s +c@5 end@9 ~a@10").unwrap();
+    let mut reflector =
+        Reflector::new(server, things(), Config::default()).transform(move |event| {
+            counter.fetch_add(u32::from(event.object().is_some()), Ordering::Relaxed);
+            event
+        });
+    assert!(timeout(seconds(1), reflector.next()).await.is_err());
+    assert_eq!(seen.load(Ordering::Relaxed), 2);
+    reflector.next().await;
+    reflector.next().await;
+    assert_eq!(seen.load(Ordering::Relaxed), 4);
+}
+
+/// Many reflectors that lose their server at once do not come back at once.
+#[tokio::test(start_paused = true)]
+async fn kk138728_reflectors_come_back_apart() {
+    let mut back = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let server = Scripted::parse("watch: end@9 wait=5s 500 | watch: end@10").unwrap();
+        let config = Config { world: Arc::new(FakeWorld::new(seed)), ..Config::default() };
+        let mut reflector = Reflector::new(server.clone(), things(), config);
+        let _ = timeout(seconds(60), async {
+            reflector.next().await;
+            reflector.next().await;
+        })
+        .await;
+        back.insert(server.recorded()[1].0);
+    }
+    let (first, last) = (back.first().unwrap(), back.last().unwrap());
+    assert!(back.len() == 20 && *last - *first > std::time::Duration::from_millis(400));
 }
