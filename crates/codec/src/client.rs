@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use tower::{Service, ServiceExt as _};
 
 pub use self::error::ClientError;
+use crate::negotiate::knows;
 use crate::{Dynamic, Encoded, encode};
 
 /// A list that was read to its end.
@@ -72,7 +73,7 @@ impl<S> EncodedService for S where
 /// over them. Each call clones the service, so `&self` is enough.
 ///
 /// All futures are cancel-safe in that dropping one drops the request; whether a write was done by then is unknown.
-/// Bodies are JSON, which every server takes for every kind.
+/// Bodies of built-in kinds are protobuf, unless the object has fields that the schema lacks; all others are JSON.
 ///
 /// An object read from a newer server can hold fields that `K` lacks, and an `update` with it removes them. Prefer
 /// `patch`, or use [`Dynamic`], which keeps all.
@@ -547,10 +548,16 @@ fn collection(resource: &ResourceType, namespace: Option<&str>) -> Collection {
         .accept(Accept::Auto)
 }
 
-fn body_of<K: Serialize + Object>(
+pub(crate) fn body_of<K: Serialize + Object>(
     object: &K,
     resource: &ResourceType,
 ) -> Result<Payload, ClientError> {
+    // A field that the schema lacks would be lost in protobuf, and is refused there: JSON carries it, and the server decides.
+    if knows(resource)
+        && let Ok(body) = encode(object, resource, Format::Protobuf)
+    {
+        return Ok(body);
+    }
     encode(object, resource, Format::Json).map_err(ClientError::Encode)
 }
 

@@ -161,16 +161,12 @@ impl<K: Object> Object for Decoded<K> {
     }
 }
 
-/// Serializes the object and picks the path from the result; an object that does not decode is read from its bytes.
+/// Picks the path while the object serializes; an object that does not decode is read from its bytes.
 impl<K: Object + Serialize> View for Decoded<K> {
     fn field(&self, path: &FieldPath, out: &mut dyn FnMut(&str)) -> Result<(), ViewError> {
         match &self.0.state {
-            State::Whole { object, .. } => {
-                let value = serde_json::to_value(&**object)
-                    .map_err(|_| ViewError::new(path, "the object does not serialize"))?;
-                view::value(&value, path.segments(), out);
-                Ok(())
-            }
+            State::Whole { object, .. } => view::serialize::pick(&**object, path.segments(), out)
+                .map_err(|error| ViewError::new(path, error.to_string())),
             State::Broken { encoded, .. } => encoded.field(path, out),
         }
     }

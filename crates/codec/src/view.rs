@@ -3,6 +3,7 @@
 mod json;
 mod pick;
 mod protobuf;
+pub(crate) mod serialize;
 
 use kubestrata_api_types::{FieldPath, Format, Segment, ViewError};
 use serde_json::Value;

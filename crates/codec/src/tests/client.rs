@@ -15,7 +15,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 use super::{POD, pods};
 use crate::{
     Client, ClientError, DecodeLayer, Decoded, Deletion, Dynamic, Encoded, EncodedService, Item,
-    accept_header, delete_options_body, format_of,
+    accept_header, decode_object, delete_options_body, format_of,
 };
 
 type Log = Arc<Mutex<Vec<ApiRequest>>>;
@@ -39,12 +39,19 @@ fn pod(text: &str) -> Encoded {
 }
 
 fn body(request: &ApiRequest) -> Value {
-    let bytes = match &request.operation {
-        Operation::Create { body, .. } | Operation::Update { body, .. } => &body.bytes,
-        Operation::Patch { body, .. } => body,
+    let payload = match &request.operation {
+        Operation::Create { body, .. } | Operation::Update { body, .. } => body,
+        Operation::Patch { body, .. } => return serde_json::from_slice(body).unwrap(),
         other => panic!("{other:?} has no body"),
     };
-    serde_json::from_slice(bytes).unwrap()
+    match decode_object(&request.collection, payload.format, &payload.bytes).unwrap() {
+        Answer::Object(object) => object.decode().unwrap(),
+        other => panic!("{other:?} is no object"),
+    }
+}
+
+fn body_of(object: &Dynamic) -> kubestrata_api_types::Payload {
+    crate::client::body_of(object, &object.resource).unwrap()
 }
 
 #[tokio::test]
@@ -146,10 +153,12 @@ async fn writes_go_where_they_belong() {
         (&PatchKind::Apply, Some("me"), true)
     );
     // A dynamic object need not repeat what its resource type says.
-    assert_eq!(
-        body(&log[6]),
-        json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "b"}})
-    );
+    assert_eq!(body(&log[6])["kind"], "Pod");
+    assert_eq!(body(&log[6])["metadata"], json!({"name": "a", "namespace": "b"}));
+    let unknown = json!({"metadata": {"name": "a"}, "spec": {"ofTheFuture": 1}});
+    let unknown = Dynamic { resource: pods(), value: unknown };
+    let payload = body_of(&unknown);
+    assert_eq!(payload.format, Format::Json, "a field that the schema lacks is not lost");
 }
 
 #[tokio::test]

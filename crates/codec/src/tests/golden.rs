@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kubestrata_api_types::{
     Collection, Event, FieldPath, Format, Kind as _, ListMeta, ListPart, Object, ResourceType,
     ResourceVersion, Scope, View,
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::head;
 use crate::frame::EventType;
-use crate::{Encoded, Limits, ListDecoder, WatchDecoder, collection, envelope, frame};
+use crate::{Decoded, Encoded, Limits, ListDecoder, WatchDecoder, collection, envelope, frame};
 
 /// One object in both encodings.
 pub(super) struct Golden {
@@ -163,6 +164,27 @@ fn views_agree() {
             assert_eq!(view(&protobuf, &path), expected, "{} {path}", golden.resource.kind);
         }
     }
+}
+
+#[test]
+fn a_decoded_object_is_seen_as_it_serializes() {
+    fn check<K: Object + serde::Serialize + serde::de::DeserializeOwned>(kind: &str) {
+        let golden = all().into_iter().find(|golden| golden.resource.kind == kind).unwrap();
+        let decoded = Decoded::<K>::decode(&golden.read(Format::Protobuf, &[]));
+        let value = serde_json::to_value(&**decoded.object().unwrap()).unwrap();
+        let mut found = BTreeSet::new();
+        paths(&value, "", &mut found);
+        for path in found.iter().step_by(found.len() / 60 + 1) {
+            let path: FieldPath = path.parse().unwrap();
+            let mut expected = Vec::new();
+            crate::view::value(&value, path.segments(), &mut |text| expected.push(text.to_owned()));
+            assert_eq!(view(&decoded, &path), expected, "{kind} {path}");
+        }
+    }
+    check::<Pod>("Pod");
+    check::<Node>("Node");
+    check::<ConfigMap>("ConfigMap");
+    check::<Lease>("Lease");
 }
 
 #[test]
