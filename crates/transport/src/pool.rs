@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use http::Uri;
 use http::header::HOST;
 use hyper::client::conn::{http1, http2};
-use kubestrata_api_types::BoxError;
+use kubestrata_api_types::{BoxError, cause_ref};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -116,6 +116,8 @@ impl Pool {
                         return Err(TransportError::Broken(failed.error));
                     }
                     replacements += 1;
+                    // A turn for the task of the connection, which may yet have to notice that it is at its end.
+                    tokio::task::yield_now().await;
                 }
             }
         }
@@ -298,14 +300,23 @@ impl Place {
                 Ok(response) => {
                     Ok(response.map(|body| ResponseBody::new(PooledBody::new(body, slot, None))))
                 }
-                Err(mut error) => Err(Failed {
-                    unsent: error.take_message().is_some(),
-                    error: error.into_error().into(),
-                    reused: true,
-                }),
+                Err(mut error) => {
+                    let unsent = error.take_message().is_some() || is_refused(error.error());
+                    Err(Failed { unsent, error: error.into_error().into(), reused: true })
+                }
             },
         }
     }
+}
+
+/// Whether the server says that it has not looked at the request (RFC 9113, 8.7): it refused the stream, or it is going
+/// away and the stream came too late. Go's client repeats both for every method, as a server with `--goaway-chance`
+/// does the latter all day.
+fn is_refused(error: &hyper::Error) -> bool {
+    let Some(error) = cause_ref::<h2::Error>(error) else { return false };
+    let expected =
+        if error.is_go_away() { h2::Reason::NO_ERROR } else { h2::Reason::REFUSED_STREAM };
+    error.is_remote() && error.reason() == Some(expected)
 }
 
 /// HTTP/1.1 wants the path in the request line and the authority in `Host`.

@@ -301,6 +301,64 @@ async fn a_proxy_is_asked_for_a_tunnel() {
     assert!(Proxy::new("socks5://a:1").is_err() && Proxy::new("http://").is_err());
 }
 
+/// A server may refuse a stream unseen, for a limit that it lowered or because it goes away. Then even a create is
+/// repeated; any other reset leaves open whether it arrived.
+#[tokio::test]
+async fn what_a_server_refuses_unseen_is_sent_again() {
+    for (reason, repeated) in [(h2::Reason::REFUSED_STREAM, true), (h2::Reason::CANCEL, false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            let mut first = true;
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                if std::mem::take(&mut first) {
+                    respond.send_reset(reason);
+                    continue;
+                }
+                let head = http::Response::builder().header("content-type", "application/json");
+                let mut body = respond.send_response(head.body(()).unwrap(), false).unwrap();
+                body.send_data(pod("a", 1).into(), true).unwrap();
+            }
+        });
+        let mut config = Config::new(&format!("http://{address}")).unwrap();
+        config.protocol = Protocol::Http2;
+        let result = Transport::connect(config).unwrap().oneshot(create()).await;
+        assert_eq!(result.is_ok(), repeated, "{reason:?}: {result:?}");
+    }
+}
+
+/// A server that goes away takes no more on this connection; the next one serves.
+#[tokio::test]
+async fn a_server_that_goes_away_is_reached_anew() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            connections.spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    let head = http::Response::builder().header("content-type", "application/json");
+                    let mut body = respond.send_response(head.body(()).unwrap(), false).unwrap();
+                    body.send_data(pod("a", 1).into(), true).unwrap();
+                    connection.graceful_shutdown();
+                }
+            });
+        }
+    });
+    let mut config = Config::new(&format!("http://{address}")).unwrap();
+    config.protocol = Protocol::Http2;
+    let transport = Transport::connect(config).unwrap();
+    for _ in 0..50 {
+        transport.clone().oneshot(create()).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn reads_survive_a_broken_connection_and_writes_do_not_repeat() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
