@@ -173,7 +173,8 @@ impl Cache {
         }
     }
 
-    pub(crate) fn status(&self) -> Vec<(ResourceType, InformerStatus)> {
+    /// How the caches are doing, by kind; one entry for each namespace and form of a kind.
+    pub fn status(&self) -> Vec<(ResourceType, InformerStatus)> {
         let mut status = Vec::new();
         for (resource, forms) in &self.state().kept {
             status.extend(forms.all().map(|kept| (resource.clone(), kept.status())));

@@ -1,9 +1,10 @@
 //! Objects as predicates and mappers see them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use kubestrata_api_types::{Object, View, ViewError};
-use kubestrata_codec::{Decoded, Encoded};
+use kubestrata_api_types::{Format, Kind, Object, View, ViewError};
+use kubestrata_codec::{Decoded, Encoded, encode};
 use serde::Serialize;
 
 /// An object in a cache, whatever its kind and representation: its head, its fields by path, and its annotations.
@@ -27,17 +28,16 @@ impl Inspect for Encoded {
     }
 }
 
-impl<K: Object + Serialize> Inspect for Decoded<K> {
+impl<K: Kind + Serialize> Inspect for Decoded<K> {
     fn annotations(&self) -> Result<BTreeMap<String, String>, ViewError> {
         let object = self.object().map_err(|error| view_error(&*error.problem))?;
-        let value = serde_json::to_value(&**object)
+        let resource = K::resource();
+        let payload = encode(&**object, resource, Format::Json)
             .map_err(|_| view_error("the object does not serialize"))?;
-        let annotations =
-            value.pointer("/metadata/annotations").and_then(|value| value.as_object());
-        let pairs = annotations.into_iter().flatten();
-        Ok(pairs
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect())
+        let resource = Arc::new(resource.clone());
+        Encoded::read(&resource, payload.format, &payload.bytes, &[])
+            .map_err(|error| view_error(error.problem))?
+            .annotations()
     }
 }
 

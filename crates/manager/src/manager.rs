@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kubestrata_api_types::{ResourceType, SystemWorld, World};
 use kubestrata_codec::{Encoded, EncodedService};
-use kubestrata_informer::{Config as InformerConfig, InformerStatus, ProblemHook};
+use kubestrata_informer::{Config as InformerConfig, ProblemHook};
 use kubestrata_telemetry::{Noop, Provider};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -209,11 +209,6 @@ impl Manager {
         }
         cache.stop().await;
         outcome
-    }
-
-    /// How the caches are doing, by kind.
-    pub fn cache_status(&self) -> Vec<(ResourceType, InformerStatus)> {
-        self.cache().status()
     }
 }
 
