@@ -28,6 +28,10 @@ mod sync;
 mod waiters;
 
 #[cfg(test)]
+#[cfg(kubestrata_loom)]
+mod loom_tests;
+#[cfg(test)]
+#[cfg(not(kubestrata_loom))]
 mod tests;
 
 use kubestrata_api_types::{Object, View, Weigh};

@@ -292,7 +292,7 @@ impl<T: Stored> Reader<T> {
         true
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(kubestrata_loom)))]
     pub(crate) fn check(&self) {
         self.shared.state.read().check();
         let weight: Weight = self.list().iter().map(T::weight).sum();

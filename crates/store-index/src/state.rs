@@ -113,7 +113,7 @@ impl<T: Clone> State<T> {
         Some(self.table.remove(slot)?.object)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(kubestrata_loom)))]
     pub(crate) fn check(&self) {
         self.postings.iter().for_each(Postings::check);
         assert_eq!(self.table.len(), self.keys.len());

@@ -1,12 +1,12 @@
 //! Tasks that wait for the store to reach a version.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use hashbrown::HashMap;
 use kubestrata_api_types::ResourceVersion;
 
 use crate::reader::Shared;
@@ -16,7 +16,8 @@ use crate::{StoreVersion, WaitError};
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     next: u64,
-    waiting: HashMap<u64, Waiter>,
+    /// In order of arrival, which is the order in which they are woken: a run replays.
+    waiting: BTreeMap<u64, Waiter>,
 }
 
 #[derive(Debug)]
@@ -34,7 +35,9 @@ impl Waiters {
         }
         let over =
             |waiter: &Waiter| closed || version.reached(waiter.epoch, &waiter.want) != Ok(false);
-        self.waiting.extract_if(|_, waiter| over(waiter)).map(|(_, waiter)| waiter.waker).collect()
+        let ready: Vec<u64> =
+            self.waiting.iter().filter(|(_, waiter)| over(waiter)).map(|(id, _)| *id).collect();
+        ready.iter().filter_map(|id| Some(self.waiting.remove(id)?.waker)).collect()
     }
 
     fn register(&mut self, id: Option<u64>, waiter: Waiter) -> u64 {
