@@ -1,6 +1,7 @@
 //! The informer: who owns what, start and stop.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -51,8 +52,32 @@ pub(crate) struct Core<T: Stored> {
     shared: Arc<Shared<T>>,
     synced: Synced,
     reflector: StatusHandle,
-    life: watch::Sender<Life>,
+    life: Arc<watch::Sender<Life>>,
     work: Mutex<Work<T>>,
+}
+
+/// Makes it seen that a task has ended that should run as long as the informer does: by a panic of user code.
+struct Ends {
+    life: Arc<watch::Sender<Life>>,
+    resource: Collection,
+}
+
+impl Ends {
+    async fn after(self, task: impl Future<Output = ()>) {
+        task.await;
+        drop(self);
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let unexpected = self
+            .life
+            .send_if_modified(|life| std::mem::replace(life, Life::Stopped) == Life::Running);
+        if unexpected && std::thread::panicking() {
+            tracing::error!(resource = %self.resource.resource, "the informer stops: a task panicked");
+        }
+    }
 }
 
 /// Where in its one life an informer is.
@@ -122,7 +147,7 @@ impl<T: Stored> Informer<T> {
             tasks: JoinSet::new(),
             handlers: Vec::new(),
         };
-        let life = watch::Sender::new(Life::New);
+        let life = Arc::new(watch::Sender::new(Life::New));
         let work = Mutex::new(work);
         Self(Arc::new(Core { collection, shared, synced, reflector: status, life, work }))
     }
@@ -140,12 +165,15 @@ impl<T: Stored> Informer<T> {
         };
         tracing::debug!(resource = %core.collection.resource, "informer starts");
         let shared = Arc::clone(&core.shared);
-        work.tasks.spawn(feed(reflector, producer, transform, shared));
-        work.tasks.spawn(pump.run());
+        let feed = feed(reflector, producer, transform, shared);
+        // Before the tasks run, so that the end of one is after it.
+        core.life.send_replace(Life::Running);
+        let ends = || Ends { life: Arc::clone(&core.life), resource: core.collection.clone() };
+        work.tasks.spawn(ends().after(feed));
+        work.tasks.spawn(ends().after(pump.run()));
         for task in std::mem::take(&mut work.handlers) {
             work.tasks.spawn(task.run());
         }
-        core.life.send_replace(Life::Running);
     }
 
     /// Stops it, whoever holds handles, and waits until its tasks and its handlers' last calls have ended.
@@ -287,6 +315,7 @@ impl<T: Stored> Informer<T> {
         let shared = &self.0.shared;
         InformerStatus {
             started: self.is_started(),
+            stopped: self.is_stopped(),
             synced: self.has_synced(),
             reflector: self.0.reflector.read(),
             queued: shared.queued.load(Ordering::Relaxed),
@@ -306,7 +335,8 @@ impl<T: Stored> Informer<T> {
         Self(core)
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
+    /// Whether it was stopped, or ended by a panic of user code on its tasks.
+    pub fn is_stopped(&self) -> bool {
         *self.0.life.borrow() == Life::Stopped
     }
 }

@@ -13,6 +13,8 @@ use kubestrata_store_index::StoreVersion;
 pub struct InformerStatus {
     /// Whether it was started.
     pub started: bool,
+    /// Whether it was stopped, or ended by a panic of user code on its tasks: its store will not change any more.
+    pub stopped: bool,
     /// Whether the first state is in the store and was handed to the handlers. Never false again once true.
     pub synced: bool,
     /// The connection to the server.

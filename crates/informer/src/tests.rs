@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::{Config, Handler, Informer};
 
 mod bugs;
+mod convergence;
 mod handlers;
 mod lifecycle;
 mod vectors;

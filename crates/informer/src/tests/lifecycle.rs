@@ -148,3 +148,15 @@ async fn status_and_metrics_tell_the_age_and_size_of_the_store() {
     assert!(value("informer_store_bytes", ",part=\"heads\"").unwrap() > 0.0);
     assert!(value("informer_store_bytes", ",part=\"index metadata.namespace\"").is_some());
 }
+
+/// Nothing but a hook of the user's own can end an informer from within, and then it is seen.
+#[tokio::test(start_paused = true)]
+async fn a_panic_on_its_tasks_ends_the_informer_for_all_to_see() {
+    let server = server("watch: ?a@1 end@1");
+    let hook = crate::ProblemHook::new(|_: &crate::Problem| panic!("a hook's own fault"));
+    let informer = with(&server, Config { on_problem: Some(hook), ..Config::default() });
+    informer.start();
+    let error = informer.wait_synced(Duration::from_secs(60)).await.unwrap_err();
+    assert!(matches!(error, SyncError::Stopped { .. }));
+    assert!(informer.status().stopped && informer.reader().is_closed());
+}
