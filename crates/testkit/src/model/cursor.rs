@@ -7,11 +7,13 @@ use kubestrata_api_types::{BoxError, Event, WatchOptions, World as _};
 use super::{Shared, Thing, bookmark, expired};
 
 /// What a watch sends next: first the initial events, then what follows them in the history.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cursor {
     initial: VecDeque<Event<Thing>>,
     /// Events up to this version were sent.
     seen: u64,
+    /// The bookmark that ends the initial events is still to be sent. Changes may come before it.
+    end_due: bool,
     /// The watch ends after its initial events, without their end bookmark.
     ends_early: bool,
 }
@@ -33,7 +35,7 @@ impl Cursor {
             return if version < state.compacted {
                 Err(expired())
             } else {
-                Ok(Self { initial: VecDeque::new(), seen: version, ends_early: false })
+                Ok(Self { seen: version, ..Self::default() })
             };
         }
         let mut initial: Vec<_> = state.objects.values().cloned().map(Event::Added).collect();
@@ -43,10 +45,8 @@ impl Cursor {
             initial.swap(at, other);
         }
         let ends_early = streaming && shared.world.chance(state.faults.omit_end);
-        if streaming && !ends_early && options.allow_bookmarks {
-            initial.push(bookmark(state.version, true));
-        }
-        Ok(Self { initial: initial.into(), seen: state.version, ends_early })
+        let end_due = streaming && !ends_early && options.allow_bookmarks;
+        Ok(Self { initial: initial.into(), seen: state.version, end_due, ends_early })
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -66,7 +66,12 @@ impl Cursor {
             return Some(Err(expired()));
         }
         let at = state.history.partition_point(|(version, _)| *version <= self.seen);
-        let (version, event) = state.history.get(at)?;
+        let next = state.history.get(at);
+        if self.end_due && (next.is_none() || shared.world.chance(50)) {
+            self.end_due = false;
+            return Some(Ok(bookmark(self.seen, true)));
+        }
+        let (version, event) = next?;
         self.seen = *version;
         Some(Ok(event.clone()))
     }
