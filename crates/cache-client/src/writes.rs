@@ -53,19 +53,23 @@ pub(crate) struct Writes {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// By group and plural name: versions of one API group resource are comparable whatever API version is used.
-    kinds: HashMap<(String, String), Kind>,
+    /// Searched in order, as a client writes some few kinds. None is ever removed, so that its place stays.
+    kinds: Vec<Kind>,
 }
 
 #[derive(Debug, Default)]
 struct Kind {
+    /// Group and plural name: versions of one resource are comparable whatever API version is used.
+    group: String,
+    plural: String,
     in_flight: HashMap<u64, InFlight>,
     written: HashMap<ObjectKey, Written>,
     /// When to look for entries of `written` that are not needed any more.
     sweep_at: usize,
     /// The newest of all writes that are no longer remembered one by one.
     all: Option<(u64, ResourceVersion)>,
-    deleted: HashSet<Arc<str>>,
+    /// Shared with the lists that filter by it.
+    deleted: Arc<HashSet<Arc<str>>>,
     /// The same uids, oldest first.
     deleted_at: VecDeque<(Tick, Arc<str>)>,
 }
@@ -106,7 +110,8 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Guard<'a> {
     writes: &'a Writes,
-    kind: (String, String),
+    /// Place of its kind.
+    kind: usize,
     id: u64,
     /// Its receivers learn by its end.
     _running: watch::Sender<()>,
@@ -115,14 +120,32 @@ pub(crate) struct Guard<'a> {
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         let mut state = self.writes.state.lock();
-        if let Some(kind) = state.kinds.get_mut(&self.kind) {
+        if let Some(kind) = state.kinds.get_mut(self.kind) {
             kind.in_flight.remove(&self.id);
         }
     }
 }
 
-fn identity(resource: &ResourceType) -> (String, String) {
-    (resource.group.to_string(), resource.plural.to_string())
+impl State {
+    fn place(&self, resource: &ResourceType) -> Option<usize> {
+        self.kinds
+            .iter()
+            .position(|kind| kind.plural == resource.plural && kind.group == resource.group)
+    }
+
+    fn kind(&self, resource: &ResourceType) -> Option<&Kind> {
+        self.kinds.get(self.place(resource)?)
+    }
+
+    /// The kind and its place, made if this is its first write.
+    fn kind_mut(&mut self, resource: &ResourceType) -> (usize, &mut Kind) {
+        let place = self.place(resource).unwrap_or_else(|| {
+            let (group, plural) = (resource.group.to_string(), resource.plural.to_string());
+            self.kinds.push(Kind { group, plural, ..Kind::default() });
+            self.kinds.len() - 1
+        });
+        (place, &mut self.kinds[place])
+    }
 }
 
 impl Writes {
@@ -145,10 +168,9 @@ impl Writes {
         let mut state = self.state.lock();
         state.next += 1;
         let id = state.next;
-        let kind = identity(resource);
-        let in_flight = InFlight { key, namespace, ended };
-        state.kinds.entry(kind.clone()).or_default().in_flight.insert(id, in_flight);
-        Guard { writes: self, kind, id, _running: running }
+        let (place, kind) = state.kind_mut(resource);
+        kind.in_flight.insert(id, InFlight { key, namespace, ended });
+        Guard { writes: self, kind: place, id, _running: running }
     }
 
     /// The writes that are on their way now and concern a read.
@@ -158,7 +180,7 @@ impl Writes {
         scope: Scope<'_>,
     ) -> Vec<watch::Receiver<()>> {
         let state = self.state.lock();
-        let Some(kind) = state.kinds.get(&identity(resource)) else { return Vec::new() };
+        let Some(kind) = state.kind(resource) else { return Vec::new() };
         let concerns = |write: &&InFlight| match (&write.key, scope) {
             (Some(key), scope) => scope.has(key),
             // A reader cannot know the name before the server has made it.
@@ -179,7 +201,7 @@ impl Writes {
     ) {
         let Record { key, version, epoch, selected, held } = record;
         let mut state = self.state.lock();
-        let kind = state.kinds.entry(identity(resource)).or_default();
+        let kind = state.kind_mut(resource).1;
         let before = kind.written.get(&key);
         if before.is_some_and(|before| before.version.is_at_least(&version) == Some(true)) {
             return;
@@ -201,17 +223,18 @@ impl Writes {
     /// Records that the server has removed the object with this uid.
     pub(crate) fn deleted(&self, resource: &ResourceType, key: &ObjectKey, uid: &str, now: Tick) {
         let mut state = self.state.lock();
-        let kind = state.kinds.entry(identity(resource)).or_default();
+        let kind = state.kind_mut(resource).1;
         kind.written.remove(key);
         let uid: Arc<str> = Arc::from(uid);
-        if kind.deleted.insert(Arc::clone(&uid)) {
+        let deleted = Arc::make_mut(&mut kind.deleted);
+        if deleted.insert(Arc::clone(&uid)) {
             kind.deleted_at.push_back((now, uid));
         }
         while let Some((at, uid)) = kind.deleted_at.front() {
             if now.since(*at) <= self.remember && kind.deleted_at.len() <= self.tracked {
                 break;
             }
-            kind.deleted.remove(uid);
+            deleted.remove(uid);
             kind.deleted_at.pop_front();
         }
     }
@@ -219,21 +242,21 @@ impl Writes {
     /// Whether this client has deleted the object with this uid.
     pub(crate) fn hides(&self, resource: &ResourceType, uid: Option<&str>) -> bool {
         let state = self.state.lock();
-        let kind = state.kinds.get(&identity(resource));
+        let kind = state.kind(resource);
         kind.zip(uid).is_some_and(|(kind, uid)| kind.deleted.contains(uid))
     }
 
     /// The uids that this client has deleted, where there are any.
-    pub(crate) fn hidden(&self, resource: &ResourceType) -> HashSet<Arc<str>> {
+    pub(crate) fn hidden(&self, resource: &ResourceType) -> Arc<HashSet<Arc<str>>> {
         let state = self.state.lock();
-        let kind = state.kinds.get(&identity(resource));
-        kind.map(|kind| kind.deleted.clone()).unwrap_or_default()
+        let kind = state.kind(resource);
+        kind.map(|kind| Arc::clone(&kind.deleted)).unwrap_or_default()
     }
 
     /// What a read must wait for.
     pub(crate) fn need(&self, resource: &ResourceType, scope: Scope<'_>) -> Need {
         let state = self.state.lock();
-        let Some(kind) = state.kinds.get(&identity(resource)) else { return Need::default() };
+        let Some(kind) = state.kind(resource) else { return Need::default() };
         let one = |key| kind.written.get(key).into_iter();
         let (single, many) = match scope {
             Scope::Key(key) => (Some(one(key)), None),
@@ -260,7 +283,8 @@ impl Writes {
         reached: impl Fn(u64, &ResourceVersion) -> bool,
     ) {
         let mut state = self.state.lock();
-        let Some(kind) = state.kinds.get_mut(&identity(resource)) else { return };
+        let Some(place) = state.place(resource) else { return };
+        let kind = &mut state.kinds[place];
         if kind.all.as_ref().is_some_and(|(epoch, version)| reached(*epoch, version)) {
             kind.all = None;
         }
@@ -280,7 +304,7 @@ impl Writes {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let state = self.state.lock();
-        state.kinds.values().map(|kind| kind.written.len() + kind.in_flight.len()).sum()
+        state.kinds.iter().map(|kind| kind.written.len() + kind.in_flight.len()).sum()
     }
 }
 
