@@ -1,9 +1,12 @@
 //! The embedded API server as a program.
 
 #![expect(clippy::print_stdout, reason = "the address is what a caller waits for")]
+#![expect(clippy::print_stderr, reason = "where a program tells why it ends")]
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::Parser;
 use kubestrata_api_types::{BoxError, ResourceType, Scope};
@@ -59,8 +62,24 @@ fn resource(text: &str) -> Result<ResourceType, String> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
-    let args = Args::parse();
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The whole chain: each error tells of its own level only.
+            let mut text = error.to_string();
+            let mut cause: Option<&(dyn Error + 'static)> = error.source();
+            while let Some(error) = cause {
+                text = format!("{text}: {error}");
+                cause = error.source();
+            }
+            eprintln!("kubestrata-apiserver: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<(), BoxError> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
