@@ -98,10 +98,9 @@ pub(crate) fn group_version(core: &Core, group: &str, version: &str) -> Outcome<
     ))
 }
 
-/// Whether anything of a group and version is served.
-pub(crate) fn has_version(core: &Core, group: &str, version: &str) -> bool {
-    let all = core.catalog.all();
-    all.iter().any(|served| served.ty.group == group && served.ty.version == version)
+/// Whether anything of a group is served.
+pub(crate) fn has_group(core: &Core, group: &str) -> bool {
+    core.catalog.all().iter().any(|served| served.ty.group == group)
 }
 
 /// Resources of one group, by version.

@@ -72,7 +72,7 @@ async fn resource(
     body: Bytes,
 ) -> Outcome<Answer> {
     let Some(resource) = core.catalog.find(&target.group, &target.version, &target.plural) else {
-        let known = discovery::has_version(core, &target.group, &target.version);
+        let known = discovery::has_group(core, &target.group);
         return Err(if known { failure::no_resource() } else { Failure::no_path() });
     };
     if target.namespace.is_some() && !resource.ty.is_namespaced() {

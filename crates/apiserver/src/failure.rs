@@ -226,9 +226,7 @@ pub(crate) fn unsupported_patch() -> Failure {
 }
 
 pub(crate) fn not_acceptable(message: impl Into<String>) -> Failure {
-    let mut status = Status::failure(406, reason::NOT_ACCEPTABLE, message);
-    status.details = Some(StatusDetails::default());
-    status.into()
+    Status::failure(406, reason::NOT_ACCEPTABLE, message).into()
 }
 
 pub(crate) fn too_large(limit: usize) -> Failure {

@@ -13,24 +13,6 @@ use crate::catalog::Resource;
 use crate::failure::{Outcome, bad_request};
 use crate::selectable::{FieldTest, Place};
 
-/// Fields of `metadata` in the order in which Go writes them.
-const METADATA_ORDER: [&str; 14] = [
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
 /// One version of one object. A clone is a reference count.
 #[derive(Debug, Clone)]
 pub(crate) struct Item(Arc<Record>);
@@ -310,21 +292,19 @@ pub(crate) fn canonical(
 fn untyped(object: &Map<String, Value>, metadata: &Map<String, Value>) -> Text {
     let mut head = b"{\"metadata\":{".to_vec();
     let mut tail = Vec::new();
-    let mut out = &mut head;
-    for field in METADATA_ORDER {
-        if field == "resourceVersion" {
-            separate(out);
-            out.extend_from_slice(VERSION.as_bytes());
-            out = &mut tail;
-            out.push(b'"');
-        } else if let Some(value) = metadata.get(field) {
-            write_field(out, field, value);
-        }
+    // Go writes untyped objects with sorted keys, but for the type, which stands before all.
+    let mut fields: Vec<(&String, &Value)> = metadata.iter().collect();
+    fields.sort_unstable_by_key(|(field, _)| *field);
+    let (before, after): (Vec<_>, Vec<_>) =
+        fields.into_iter().partition(|(field, _)| field.as_str() < "resourceVersion");
+    for (field, value) in before {
+        write_field(&mut head, field, value);
     }
-    for (field, value) in metadata {
-        if !METADATA_ORDER.contains(&field.as_str()) {
-            write_field(out, field, value);
-        }
+    separate(&mut head);
+    head.extend_from_slice(VERSION.as_bytes());
+    tail.push(b'"');
+    for (field, value) in after.into_iter().filter(|(field, _)| *field != "resourceVersion") {
+        write_field(&mut tail, field, value);
     }
     tail.push(b'}');
     let metadata_len = head.len() + tail.len();

@@ -125,13 +125,15 @@ impl Renderer {
 
     /// A bookmark.
     pub(crate) fn bookmark(&self, revision: u64, initial_end: bool, out: &mut Out) {
-        let annotations = if initial_end {
-            ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
+        let version = format!("\"resourceVersion\":\"{revision}\"");
+        let end = "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}";
+        let object = if !initial_end {
+            format!("{{\"metadata\":{{{version}}}}}")
+        } else if self.resource.info.builtin || self.is_partial() {
+            format!("{{\"metadata\":{{{version},{end}}}}}")
         } else {
-            ""
+            format!("{{\"metadata\":{{{end},{version}}}}}")
         };
-        let object =
-            format!("{{\"metadata\":{{\"resourceVersion\":\"{revision}\"{annotations}}}}}");
         match self.media.format {
             Format::Json => json::bookmark(self, &object, out),
             Format::Protobuf => protobuf::bookmark(self, &object, out),

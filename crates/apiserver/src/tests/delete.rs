@@ -23,7 +23,11 @@ async fn a_delete_answers_with_a_status_or_the_object() {
         (404, "NotFound".to_owned(), message)
     );
     post(&server, PODS, json!({"metadata": {"name": "p"}, "spec": {}})).await;
-    assert_eq!(delete(&server, &format!("{PODS}/p")).await.json()["kind"], "Pod");
+    let pod = delete(&server, &format!("{PODS}/p")).await.json();
+    assert_eq!(
+        (&pod["kind"], &pod["metadata"]["deletionGracePeriodSeconds"]),
+        (&json!("Pod"), &json!(0))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +129,7 @@ async fn a_namespace_takes_its_content_along() {
 async fn pods_are_bound_once_and_evicted() {
     let server = Server::start_default();
     post(&server, PODS, json!({"metadata": {"name": "p"}, "spec": {}})).await;
-    let binding = json!({"target": {"kind": "Node", "name": "n1"}});
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}});
     let path = format!("{PODS}/p/binding");
     assert_eq!(post(&server, &path, binding.clone()).await.code, 201);
     assert_eq!(get(&server, &format!("{PODS}/p")).await.json()["spec"]["nodeName"], "n1");

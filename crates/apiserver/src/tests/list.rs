@@ -135,6 +135,7 @@ async fn invalid_options_are_refused_in_the_words_of_kubernetes() {
     let missing = get(&server, "/api/v1/nothings").await;
     let message = "the server could not find the requested resource".to_owned();
     assert_eq!(missing.failure(), (404, "NotFound".to_owned(), message));
+    assert_eq!(get(&server, "/apis/apps/v2/deployments").await.failure().0, 404);
     let group = get(&server, "/apis/nope/v1/things").await;
     assert_eq!((group.code, group.text.trim_end()), (404, "404 page not found"));
 }

@@ -200,14 +200,34 @@ async fn patches_by_type() {
         {"name": "b", "image": "b:2"}, {"name": "a", "$patch": "delete"}, {"name": "c"},
     ]}});
     let got = patch(&server, &path, "strategic-merge-patch", change).await.json();
+    let names = |pod: &serde_json::Value| -> Vec<String> {
+        let containers = pod["spec"]["containers"].as_array().unwrap().iter();
+        containers
+            .map(|c| {
+                format!(
+                    "{}={}",
+                    c["name"].as_str().unwrap(),
+                    c["image"].as_str().unwrap_or_default()
+                )
+            })
+            .collect()
+    };
+    assert_eq!(names(&got), ["b=b:2", "c="]);
+    let condition =
+        |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});
+    let status = format!("{path}/status");
+    patch(&server, &status, "strategic-merge-patch", condition("Ready")).await;
+    let got = patch(&server, &status, "strategic-merge-patch", condition("X")).await.json();
+    let conditions = got["status"]["conditions"].as_array().unwrap();
     assert_eq!(
-        got["spec"]["containers"],
-        json!([{"name": "b", "image": "b:2", "resources": {}}, {"name": "c", "resources": {}}])
+        (&conditions[0]["type"], conditions.len()),
+        (&json!("X"), 2),
+        "what is new comes first"
     );
     let got =
         patch(&server, &path, "merge-patch", json!({"spec": {"containers": [{"name": "z"}]}}))
             .await;
-    assert_eq!(got.json()["spec"]["containers"], json!([{"name": "z", "resources": {}}]));
+    assert_eq!(names(&got.json()), ["z="]);
     let operations = json!([
         {"op": "test", "path": "/spec/containers/0/name", "value": "z"},
         {"op": "add", "path": "/metadata/labels", "value": {"l": "1"}},
@@ -223,6 +243,21 @@ async fn patches_by_type() {
     assert_eq!(patch(&server, &path, "merge-patch", stale).await.code, 409);
     assert_eq!(patch(&server, &format!("{pods}/x"), "merge-patch", json!({})).await.code, 404);
     assert_eq!(patch(&server, &path, "apply-patch", json!({})).await.code, 415);
+    let got =
+        patch(&server, &path, "merge-patch", json!({"metadata": {"uid": "b"}})).await.failure();
+    assert_eq!(
+        got.2,
+        "Pod \"p\" is invalid: metadata.uid: Invalid value: \"b\": field is immutable"
+    );
+    assert_eq!(patch(&server, &path, "merge-patch", json!({"spec": 5})).await.failure().0, 422);
+    let got = patch(&server, &path, "merge-patch", json!([])).await.failure();
+    assert_eq!(
+        got.2,
+        "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+    );
+    let bad = json!({"metadata": {"labels": {"bad key": "1"}}});
+    let message = patch(&server, &path, "merge-patch", bad).await.failure().2;
+    assert!(message.starts_with("Pod \"p\" is invalid: metadata.labels: Invalid value: \"bad key\": name part must consist of"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,4 +343,17 @@ async fn forms_that_mean_the_same_are_no_change() {
         (same.version(), &same.json()["metadata"]["generation"]),
         (made.version(), &json!(1))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_takes_text_and_keeps_bytes() {
+    let server = Server::start_default();
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let body = json!({"metadata": {"name": "s"}, "stringData": {"a": "b"}, "data": {"a": "eA==", "c": "ZA=="}});
+    let got = post(&server, secrets, body).await.json();
+    assert_eq!(
+        (&got["data"], got["stringData"].is_null()),
+        (&json!({"a": "Yg==", "c": "ZA=="}), true)
+    );
+    assert_eq!(got["type"], "Opaque");
 }

@@ -181,7 +181,8 @@ pub(crate) async fn remove(
                 core.storage.put(&key, Expected::Revision(entry.revision), &make).await
             }
             None => {
-                let last = |revision: u64| entry.value.at(revision);
+                let last_state = last_state(core, resource, &entry.value, &old)?;
+                let last = |revision: u64| last_state.at(revision);
                 core.storage.delete(&key, entry.revision, &last).await
             }
         };
@@ -222,19 +223,33 @@ fn mark(
     let before = old["metadata"].get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     // A grace can only be shortened.
     if !terminating || before.is_some_and(|before| grace < before) {
-        let metadata = metadata_mut(&mut object)?;
-        let at = metadata::after(&*core.world, grace);
-        metadata.insert("deletionTimestamp".to_owned(), at.into());
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-        if !terminating && let Some(generation) = metadata.get("generation").and_then(Value::as_i64)
-        {
-            metadata.insert("generation".to_owned(), (generation + 1).into());
-        }
+        set_marks(core, &mut object, grace, !terminating)?;
     }
     if waits_for_content && let Some(Value::Object(status)) = object.get_mut("status") {
         status.insert("phase".to_owned(), "Terminating".into());
     }
     Ok(Some(object))
+}
+
+/// What watchers see last. A pod that goes at once carries the marks of its deletion all the same.
+fn last_state(core: &Core, resource: &Resource, item: &Item, old: &Object) -> Outcome<Item> {
+    if !resource.is("", "pods") || is_terminating(old) {
+        return Ok(item.clone());
+    }
+    let mut object = old.clone();
+    set_marks(core, &mut object, 0, true)?;
+    Ok(Draft::new(&object, resource)?.at(item.revision))
+}
+
+fn set_marks(core: &Core, object: &mut Object, grace: i64, first: bool) -> Outcome<()> {
+    let metadata = metadata_mut(object)?;
+    let at = metadata::after(&*core.world, grace);
+    metadata.insert("deletionTimestamp".to_owned(), at.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    if first && let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+        metadata.insert("generation".to_owned(), (generation + 1).into());
+    }
+    Ok(())
 }
 
 /// Only pods on a node that still run have a grace.

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::catalog::Resource;
 use crate::failure::{Cause, Outcome, conflict, invalid_object};
-use crate::write::{Object, finalizers, is_terminating, meta_text, metadata_mut};
+use crate::record::canonical;
+use crate::write::{Object, finalizers, is_terminating, meta_text, metadata_mut, names};
 
 /// Which part of an object an endpoint writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +125,10 @@ pub(crate) fn for_create(
     if resource.has_status() && !resource.is("", "nodes") {
         object.remove("status");
     }
+    // In the forms in which it will be stored, so that a later write finds the same to be filled in.
+    *object = canonical(object, resource)?;
     crate::defaults::apply(resource, object);
+    check_labels(resource, object)?;
     admit(resource, object)
 }
 
@@ -209,13 +213,15 @@ pub(crate) fn for_update(
     }
     drop_empty(metadata);
     check_finalizers(resource, old, &new, &name)?;
+    check_labels(resource, &new)?;
+    // Compared in the forms in which they are stored: one quantity can be written in many ways.
+    let mut new = canonical(&new, resource)?;
     if part == Part::Main {
         crate::defaults::apply_update(resource, &mut new);
     }
-    let counts = has_generation(resource) && part != Part::Status;
+    let counts = has_generation(resource) && !matches!(part, Part::Status | Part::Whole);
     admit(resource, &mut new)?;
-    // Compared in the forms in which they are stored: one quantity can be written in many ways.
-    if counts && desires_differ(resource, old, &crate::record::canonical(&new, resource)?) {
+    if counts && desires_differ(resource, old, &new) {
         let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
         metadata_mut(&mut new)?.insert("generation".to_owned(), (generation + 1).into());
     }
@@ -256,6 +262,19 @@ fn keep_namespace_finalizers(old: &Object, new: &mut Object) {
     if let (Some(kept), Value::Object(spec)) = (kept, spec) {
         spec.insert("finalizers".to_owned(), kept);
     }
+}
+
+fn check_labels(resource: &Resource, object: &Object) -> Outcome<()> {
+    let labels = object.get("metadata").and_then(|metadata| metadata.get("labels")?.as_object());
+    let causes: Vec<Cause> = labels
+        .into_iter()
+        .flatten()
+        .flat_map(|(key, value)| names::label_causes(key, value))
+        .collect();
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(invalid_object(&resource.ty, meta_text(object, "name"), &causes))
 }
 
 fn check_finalizers(resource: &Resource, old: &Object, new: &Object, name: &str) -> Outcome<()> {

@@ -1,6 +1,7 @@
 //! Names: made and checked.
 
 use kubestrata_api_types::World;
+use serde_json::Value;
 
 use crate::catalog::Resource;
 use crate::failure::Cause;
@@ -85,10 +86,57 @@ fn segment_problem(name: &str) -> Option<String> {
     bad.map(|bad| format!("may not contain '{bad}'"))
 }
 
+/// What is wrong with a label.
+pub(crate) fn label_causes(key: &str, value: &Value) -> Vec<Cause> {
+    let part = |text: &str| {
+        let bytes = text.as_bytes();
+        let ends = bytes.first().zip(bytes.last());
+        ends.is_some_and(|(a, b)| a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+    };
+    let field = "metadata.labels";
+    let mut causes = Vec::new();
+    let (prefix, name) =
+        key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    if !part(name) {
+        causes.push(Cause::invalid(field, &format!("{key:?}"), LABEL_NAME));
+    } else if name.len() > 63 {
+        let problem = "name part must be no more than 63 bytes";
+        causes.push(Cause::invalid(field, &format!("{key:?}"), problem));
+    }
+    if prefix
+        .is_some_and(|prefix| !prefix.split('.').all(|label| part(label) && !label.contains('_')))
+    {
+        let problem = format!("prefix part {SUBDOMAIN}");
+        causes.push(Cause::invalid(field, &format!("{key:?}"), &problem));
+    }
+    // What is no text is refused by the schema.
+    if let Value::String(value) = value
+        && !value.is_empty()
+    {
+        if !part(value) {
+            causes.push(Cause::invalid(field, &format!("{value:?}"), LABEL_VALUE));
+        } else if value.len() > 63 {
+            causes.push(Cause::invalid(
+                field,
+                &format!("{value:?}"),
+                "must be no more than 63 bytes",
+            ));
+        }
+    }
+    causes
+}
+
 fn cause(name: &str, problem: &str) -> Cause {
     Cause::invalid("metadata.name", &format!("{name:?}"), problem)
 }
 
+const LABEL_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+    an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";

@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::dispatch::{Call, not_allowed, not_implemented};
 use crate::failure::{
-    Cause, Failure, Outcome, bad_request, invalid, rejected_patch, unsupported_media,
-    unsupported_patch,
+    Cause, Failure, Outcome, bad_request, invalid, invalid_object, rejected_patch,
+    unsupported_media, unsupported_patch,
 };
+use crate::record::canonical;
 use crate::write::change::Subject;
 use crate::write::update::part;
-use crate::write::{Object, answer_object, body, dry_run};
+use crate::write::{Object, answer_object, body, dry_run, meta_text};
 
 /// Operations of one JSON patch (kube-apiserver `maxJSONPatchOperations`).
 const OPERATIONS_MAX: usize = 10_000;
@@ -44,8 +45,8 @@ impl Patch {
                 let patch = serde_json::from_value(value).map_err(|_| rejected_patch())?;
                 Ok(Self::Json(patch))
             }
-            MERGE => Ok(Self::Merge(parse()?)),
-            STRATEGIC if call.resource.info.builtin => Ok(Self::Strategic(parse()?)),
+            MERGE => Ok(Self::Merge(map(parse()?)?)),
+            STRATEGIC if call.resource.info.builtin => Ok(Self::Strategic(map(parse()?)?)),
             APPLY if call.resource.info.builtin => {
                 Err(unsupported_media(&[JSON, MERGE, STRATEGIC].join(", ")))
             }
@@ -70,8 +71,34 @@ impl Patch {
         }
         let Value::Object(mut object) = value else { return Err(rejected_patch()) };
         body::check_type(&call.resource, &mut object)?;
+        let (uid, wanted) = (meta_text(old, "uid"), meta_text(&object, "uid"));
+        if !wanted.is_empty() && wanted != uid {
+            let shown = format!("{wanted:?}");
+            let cause = Cause::invalid("metadata.uid", &shown, "field is immutable");
+            return Err(invalid_object(&call.resource.ty, meta_text(old, "name"), &[cause]));
+        }
+        // What a patch makes of an object that fits its schema is the patch's fault.
+        canonical(&object, &call.resource).map_err(|failure| {
+            let cause = Cause::invalid("patch", "\"\"", &failure.status().message);
+            invalid("", "", "", &[cause])
+        })?;
         Ok(object)
     }
+}
+
+/// A merge patch is a map.
+fn map(value: Value) -> Outcome<Value> {
+    let found = match value {
+        Value::Object(_) => return Ok(value),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    Err(bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+    )))
 }
 
 fn too_many(operations: usize) -> Failure {

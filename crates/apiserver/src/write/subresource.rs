@@ -34,6 +34,9 @@ fn created() -> Answer {
 /// Assigns a pod to a node, once.
 async fn bind(call: &Call<'_>, name: &str) -> Outcome<Answer> {
     let binding = body::any(call)?;
+    if super::meta_text(&binding, "name") != name {
+        return Err(bad_request("name in URL does not match name in Binding object"));
+    }
     let target = binding.get("target").and_then(|target| target.get("name")?.as_str());
     let node = target.filter(|node| !node.is_empty()).ok_or_else(|| {
         let cause = Cause::required("target.name", "");

@@ -127,10 +127,13 @@ fn merge_list(
         *slot = Value::Array(kept.cloned().collect());
         return Ok(());
     }
+    let before = list.clone();
+    let mut named = Vec::new();
     for element in patch {
         let Some(id) = element.get(key) else {
             return Err(format!("map: does not contain declared merge key: {key}"));
         };
+        named.push(id);
         let at = list.iter().position(|existing| existing.get(key) == Some(id));
         match (at, directive(element).as_deref()) {
             (Some(at), Some("delete")) => {
@@ -145,8 +148,36 @@ fn merge_list(
             }
         }
     }
-    *slot = Value::Array(list);
+    let id = |element: &Value| element.get(key).cloned().unwrap_or_default();
+    *slot = Value::Array(ordered(list, &before, &named, id));
     Ok(())
+}
+
+/// The order of Go's `mergeSortedSlice`: what the patch names in its order, what only the server has in the old order;
+/// between the two the old order decides, and what is new comes first.
+fn ordered(
+    list: Vec<Value>,
+    before: &[Value],
+    named: &[&Value],
+    id: impl Fn(&Value) -> Value,
+) -> Vec<Value> {
+    let place = |value: &Value| before.iter().position(|old| id(old) == id(value));
+    let by_patch = |value: &Value| named.iter().position(|name| **name == id(value));
+    let (mut patched, kept): (Vec<Value>, Vec<Value>) =
+        list.into_iter().partition(|value| by_patch(value).is_some());
+    patched.sort_by_key(by_patch);
+    let mut kept = kept.into_iter().peekable();
+    let mut merged = Vec::new();
+    for value in patched {
+        while let (Some(own), Some(next)) = (place(&value), kept.peek())
+            && place(next).is_some_and(|other| other < own)
+        {
+            merged.extend(kept.next());
+        }
+        merged.push(value);
+    }
+    merged.extend(kept);
+    merged
 }
 
 fn merge_set(slot: &mut Value, patch: &[Value]) {
@@ -154,11 +185,14 @@ fn merge_set(slot: &mut Value, patch: &[Value]) {
         *slot = Value::Array(Vec::new());
     }
     if let Value::Array(list) = slot {
+        let before = list.clone();
         for value in patch {
             if !list.contains(value) {
                 list.push(value.clone());
             }
         }
+        let named: Vec<&Value> = patch.iter().collect();
+        *list = ordered(std::mem::take(list), &before, &named, Value::clone);
     }
 }
 
