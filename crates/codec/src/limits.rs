@@ -24,6 +24,3 @@ impl Default for Limits {
         Self::DEFAULT
     }
 }
-
-/// How much room an empty buffer of a decoder keeps for what comes next: a usual chunk of a body, and usual objects.
-pub(crate) const BUFFER_KEPT: usize = 256 << 10;

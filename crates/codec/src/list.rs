@@ -11,7 +11,7 @@ use crate::Encoded;
 use crate::answer::foreign;
 use crate::head::SelfType;
 use crate::json::{ScanError, Skipper};
-use crate::limits::{BUFFER_KEPT, Limits};
+use crate::limits::Limits;
 
 /// Why a list is broken. What it has given before is right, but not all.
 #[derive(Debug, thiserror::Error)]
@@ -97,11 +97,7 @@ impl ListDecoder {
     /// Takes further bytes. Call [`ListDecoder::next`] until it gives `None` before the next push: what is pushed
     /// beyond that is buffered.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.start == self.buffer.len() && self.buffer.capacity() > BUFFER_KEPT {
-            // One large object must not hold its room for as long as the stream lives.
-            self.dropped += self.start;
-            (self.buffer, self.start) = (Vec::new(), 0);
-        } else if self.start > 0 {
+        if self.start > 0 {
             self.buffer.drain(..self.start);
             self.dropped += self.start;
             self.start = 0;

@@ -12,7 +12,7 @@ use crate::Encoded;
 use crate::answer::foreign;
 use crate::head::SelfType;
 use crate::json::ScanError;
-use crate::limits::{BUFFER_KEPT, Limits};
+use crate::limits::Limits;
 
 /// The annotation of the bookmark that ends the initial state (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -89,10 +89,7 @@ impl WatchDecoder {
     /// Takes further bytes. Call [`WatchDecoder::next`] until it gives `None` before the next push: what is pushed
     /// beyond that is buffered.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.start == self.buffer.len() && self.buffer.capacity() > BUFFER_KEPT {
-            // One large object must not hold its room for as long as the stream lives.
-            (self.buffer, self.start) = (Vec::new(), 0);
-        } else if self.start > 0 {
+        if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
@@ -221,6 +218,3 @@ impl WatchDecoder {
 fn anonymous(problem: String) -> Unreadable {
     Unreadable { key: None, resource_version: ResourceVersion::UNSET, problem }
 }
-
-#[cfg(test)]
-mod tests;
