@@ -2,7 +2,7 @@
 
 use super::error::{Error, Problem, Step};
 use super::value::{Context, Lead, Run, Source, Text, Value, is_empty, map_entry, zero};
-use super::wire::{self, Wire};
+use super::wire::{self, Order, Wire};
 use crate::schema::{Field, Message, Type};
 
 /// What is being walked: one type for all, so that each visitor is compiled for one access type.
@@ -28,9 +28,22 @@ enum Place<'de> {
 
 #[derive(Debug)]
 enum State<'de> {
-    Message { frames: [Frame<'de>; 3], level: usize, lead: Lead<'de>, leads: u8 },
-    List { ty: Type, run: Run<'de>, index: usize },
-    Map { ty: Type, run: Run<'de> },
+    /// The innermost message, and those that it is inlined in.
+    Message {
+        frame: Frame<'de>,
+        outer: Vec<Frame<'de>>,
+        lead: Lead<'de>,
+        leads: u8,
+    },
+    List {
+        ty: Type,
+        run: Run<'de>,
+        index: usize,
+    },
+    Map {
+        ty: Type,
+        run: Run<'de>,
+    },
     TreeList(std::vec::IntoIter<serde_json::Value>),
     TreeMap(serde_json::map::IntoIter),
 }
@@ -42,7 +55,7 @@ struct Frame<'de> {
     rest: &'de [u8],
     /// By position: the field was given out.
     seen: u64,
-    ordered: bool,
+    order: Order,
 }
 
 impl<'de> Frame<'de> {
@@ -51,8 +64,8 @@ impl<'de> Frame<'de> {
         message: &'static Message,
         rest: &'de [u8],
     ) -> Result<Self, Error> {
-        let ordered = wire::is_ordered(rest).map_err(|fault| context.fault(fault))?;
-        Ok(Self { message, rest, seen: 0, ordered })
+        let order = wire::order(rest).map_err(|fault| context.fault(fault))?;
+        Ok(Self { message, rest, seen: 0, order })
     }
 }
 
@@ -69,7 +82,7 @@ impl<'de, 'c> Access<'de, 'c> {
                     return Err(context.error(Problem::Depth, bytes));
                 }
                 let frame = Frame::new(context, message, bytes)?;
-                State::Message { frames: [frame; 3], level: 0, lead, leads: 0 }
+                State::Message { frame, outer: Vec::new(), lead, leads: 0 }
             }
             Source::List(ty, run) => State::List { ty, run, index: 0 },
             Source::Map(ty, run) => State::Map { ty, run },
@@ -165,7 +178,7 @@ impl<'de, 'c> Access<'de, 'c> {
 
     /// The name of the next field of a message.
     fn next_field(&mut self) -> Result<Option<Text<'de, 'c>>, Error> {
-        let State::Message { frames, level, lead, leads } = &mut self.state else {
+        let State::Message { frame, outer, lead, leads } = &mut self.state else {
             return Ok(None);
         };
         while *leads < 2 {
@@ -185,24 +198,21 @@ impl<'de, 'c> Access<'de, 'c> {
             }
         }
         loop {
-            let frame = &mut frames[*level];
             let (field, source) = match step(self.context, frame)? {
                 Found::Field(field, source) => (field, source),
-                Found::End if *level > 0 => {
-                    *level -= 1;
-                    continue;
-                }
-                Found::End => return Ok(None),
+                Found::End => match outer.pop() {
+                    Some(around) => {
+                        *frame = around;
+                        continue;
+                    }
+                    None => return Ok(None),
+                },
             };
             match source {
                 Source::Wire(ty, Wire::Bytes(bytes)) if field.is_inline() => {
-                    *level += 1;
-                    // The generator allows no deeper nesting than there are frames.
-                    match (frames.get_mut(*level), ty.message()) {
-                        (Some(inner), Some(message)) => {
-                            *inner = Frame::new(self.context, message, bytes)?;
-                        }
-                        _ => return Err(self.context.error(Problem::Depth, bytes)),
+                    if let Some(message) = ty.message() {
+                        let inner = Frame::new(self.context, message, bytes)?;
+                        outer.push(std::mem::replace(frame, inner));
                     }
                 }
                 source => {
@@ -241,7 +251,7 @@ fn step<'de, 'c>(
                 continue;
             }
             frame.seen |= bit;
-            let run = if frame.ordered {
+            let run = if frame.order < Order::Mixed {
                 frame.rest = here;
                 Run::take(&mut frame.rest, number, field.ty())
             } else {
@@ -263,7 +273,9 @@ fn step<'de, 'c>(
             continue;
         }
         frame.seen |= bit;
-        if let Some(last) = last_part(context, frame, number, field)? {
+        if frame.order > Order::Distinct
+            && let Some(last) = last_part(context, frame, number, field)?
+        {
             wire = last;
         }
         if !field.is_pointer() && field.omits_empty() && is_empty(field.ty(), wire) {
@@ -302,7 +314,7 @@ fn last_part<'de>(
                 return Err(context.error(Problem::Split, here));
             }
             last = Some(wire);
-        } else if frame.ordered {
+        } else if frame.order < Order::Mixed {
             break;
         }
     }

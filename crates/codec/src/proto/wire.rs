@@ -101,16 +101,28 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Fault> {
     }
 }
 
-/// Whether field numbers never go down, checked together with all tags and lengths of one message.
-///
-/// Go writes in order of number. Only a message that is not in order can hold a field in separate places.
-pub(crate) fn is_ordered(mut rest: &[u8]) -> Result<bool, Fault> {
+/// In what order the fields of a message stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Order {
+    /// Each number once, rising.
+    Distinct,
+    /// Rising, some more than once in a row: what Go writes for lists and maps.
+    Runs,
+    /// Anything else: a field may be in separate places.
+    Mixed,
+}
+
+/// The order of the fields of one message, found together with a check of all its tags and lengths.
+pub(crate) fn order(mut rest: &[u8]) -> Result<Order, Fault> {
     let mut last = 0;
-    let mut ordered = true;
+    let mut order = Order::Distinct;
     while !rest.is_empty() {
         let (number, _) = entry(&mut rest)?;
-        ordered &= number >= last;
+        if number <= last {
+            let found = if number == last { Order::Runs } else { Order::Mixed };
+            order = order.max(found);
+        }
         last = number;
     }
-    Ok(ordered)
+    Ok(order)
 }
