@@ -71,7 +71,9 @@ pub(crate) fn apply_update(resource: &Resource, object: &mut Object) {
                 for port in list(spec, "ports") {
                     default(port, "protocol", json!("TCP"));
                     let number = port.get("port").cloned().unwrap_or_default();
-                    default(port, "targetPort", number);
+                    if port.get("targetPort").is_none_or(|target| *target == json!(0)) {
+                        port["targetPort"] = number;
+                    }
                 }
             }
         }

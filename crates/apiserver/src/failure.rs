@@ -229,6 +229,13 @@ pub(crate) fn not_acceptable(message: impl Into<String>) -> Failure {
     Status::failure(406, reason::NOT_ACCEPTABLE, message).into()
 }
 
+/// None of the types that a client accepts is known.
+pub(crate) fn unknown_media(message: impl Into<String>) -> Failure {
+    let mut status = Status::failure(406, reason::NOT_ACCEPTABLE, message);
+    status.details = Some(StatusDetails::default());
+    status.into()
+}
+
 pub(crate) fn too_large(limit: usize) -> Failure {
     let message = format!("Request entity too large: limit is {limit}");
     Status::failure(413, reason::REQUEST_ENTITY_TOO_LARGE, message).into()

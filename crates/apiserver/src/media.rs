@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use kubestrata_api_types::Format;
 
-use crate::failure::{Outcome, not_acceptable};
+use crate::failure::{Outcome, not_acceptable, unknown_media};
 
 /// In which form an answer goes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub(crate) fn negotiate(headers: &HeaderMap, offer: Offer) -> Outcome<Media> {
             "only the following media types are accepted: {TYPES}"
         )));
     }
-    Err(not_acceptable(format!(
+    Err(unknown_media(format!(
         "406: Not Acceptable\n\nAvailable representations: {TYPES}, application/json;stream=watch, \
          application/vnd.kubernetes.protobuf;stream=watch"
     )))

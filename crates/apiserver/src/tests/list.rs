@@ -288,6 +288,7 @@ async fn metadata_alone_and_unacceptable_forms() {
 
     let xml = ask(MAPS, "text/xml").await;
     assert_eq!((xml.code, xml.failure().1.as_str()), (406, "NotAcceptable"));
+    assert_eq!(xml.json()["details"], json!({}));
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     assert_eq!(ask(MAPS, table).await.code, 406);
     let kubectl = format!("{table},application/json");

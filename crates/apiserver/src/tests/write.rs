@@ -357,3 +357,12 @@ async fn a_secret_takes_text_and_keeps_bytes() {
     );
     assert_eq!(got["type"], "Opaque");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_port_targets_itself() {
+    let server = Server::start_default();
+    let services = "/api/v1/namespaces/default/services";
+    let body = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    let port = post(&server, services, body).await.json()["spec"]["ports"][0].clone();
+    assert_eq!(port, json!({"port": 80, "targetPort": 80, "protocol": "TCP"}));
+}
