@@ -76,7 +76,8 @@ pub(crate) async fn follow<T: Stored>(
     informer.wait_synced(LIMIT).await?;
     registration.wait_synced().await?;
     let (told_of, stored) = (told.adds(), informer.reader().len() as u64);
-    if told_of != stored {
+    // Objects that cannot be read are not stored: a run that lost any measures something else.
+    if told_of != stored || informer.status().unreadable > 0 {
         return Err(Unequal { told_of, stored }.into());
     }
     Ok(Followed { informer, told, _registration: registration })

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod controller;
 mod events;
 mod follow;
 mod measure;
@@ -7,6 +8,7 @@ mod pods;
 mod reads;
 mod seed;
 mod site;
+mod smoke;
 mod sync;
 
 use std::process::ExitCode;
@@ -37,6 +39,10 @@ enum What {
     Events(events::Options),
     /// Cached reads.
     Reads(reads::Options),
+    /// No-op reconciles.
+    Controller(controller::Options),
+    /// All of it in a tiny size against the embedded server.
+    Smoke,
 }
 
 #[tokio::main]
@@ -46,6 +52,8 @@ async fn main() -> ExitCode {
         What::Sync(options) => sync::run(&options).await,
         What::Events(options) => events::run(&options).await,
         What::Reads(options) => reads::run(&options).await,
+        What::Controller(options) => controller::run(&options).await,
+        What::Smoke => smoke::run().await,
     };
     match result {
         Ok(line) => {

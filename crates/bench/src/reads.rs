@@ -65,6 +65,9 @@ pub(crate) async fn measure(stack: Stack, namespace: &str, rounds: Rounds) -> Re
     result.insert("objects".to_owned(), json!(encoded.informer.reader().len()));
     let reader = encoded.informer.reader();
     let keys = keys(namespace, reader.len());
+    if keys.is_empty() {
+        return Err(NotThere.into());
+    }
     // Every read of an encoded store decodes; a lazy one only hands out the object.
     let times = [
         ("get_us", get(&reader, &keys, rounds.get, true)?),
