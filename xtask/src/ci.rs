@@ -26,7 +26,7 @@ async fn steps(table: &mut Table) -> Result<(), Failure> {
     let clippy =
         ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     table.cargo(&clippy, 30 * MINUTE).await?;
-    table.cargo(&["test", "--workspace", "--all-features"], 45 * MINUTE).await?;
+    table.step("test", crate::test(&[])).await?;
     if workspace.has_member("it") {
         let missing = real::missing_programs();
         if missing.is_empty() {
@@ -35,6 +35,7 @@ async fn steps(table: &mut Table) -> Result<(), Failure> {
             table.skip("test --real", &format!("needs {}", missing.join(", ")));
         }
     }
+    table.step("loom", loom(&workspace)).await?;
     let mut doc = cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     table.command("doc", doc, 20 * MINUTE).await?;
@@ -44,6 +45,18 @@ async fn steps(table: &mut Table) -> Result<(), Failure> {
         table.step("bench --smoke", bench::smoke()).await?;
     }
     Ok(())
+}
+
+/// The hand-offs between threads, in every order that matters. Only the models run in this build: it has locks and atomics
+/// of loom's, so it stands in a folder of its own.
+async fn loom(workspace: &Workspace) -> Result<(), Failure> {
+    let mut models = cargo(&["test", "--quiet", "--lib"]);
+    for engine in ["realfifo", "store-index", "workqueue"] {
+        models.args(["--package", &format!("kubestrata-{engine}")]);
+    }
+    models.env("RUSTFLAGS", "--cfg kubestrata_loom");
+    models.env("CARGO_TARGET_DIR", workspace.target().join("loom"));
+    run::bounded(models, 20 * MINUTE).await
 }
 
 /// Cargo unites the features of all crates that it builds together: only alone does a crate show what it forgot.

@@ -79,8 +79,8 @@ async fn main() -> ExitCode {
 
 /// `cargo test` of the whole workspace. Needs nothing but Rust.
 async fn test(rest: &[String]) -> Result<(), Failure> {
-    let mut command = cargo(&["test", "--workspace", "--all-features"]);
-    command.arg("--").args(rest);
+    let mut command = cargo(&["test"]);
+    command.args(run::WITH_FEATURES).arg("--").args(rest);
     run::bounded(command, Duration::from_secs(45 * 60)).await
 }
 

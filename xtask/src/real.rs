@@ -32,8 +32,9 @@ pub(crate) fn missing_programs() -> Vec<&'static str> {
 /// Runs the end-to-end suite against the real servers.
 pub(crate) async fn test(rest: &[String]) -> Result<(), Failure> {
     let server = Server::start(&[]).await?;
-    let mut command = cargo(&["test", "--package", "it", "--all-features"]);
-    command.arg("--").args(rest).env(KUBECONFIG, server.kubeconfig());
+    let mut command = cargo(&["test"]);
+    command.args(run::WITH_FEATURES).args(["--test", "it", "--"]);
+    command.args(rest).env(KUBECONFIG, server.kubeconfig());
     let result = run::bounded(command, SUITE).await;
     if result.is_err() {
         server.print_log();

@@ -11,6 +11,11 @@ use tokio::time::timeout;
 
 use crate::workspace::root;
 
+/// The whole workspace, with the features that have tests. Not all features: one brings a second TLS library, whose C code
+/// takes minutes to compile. Every build of tests uses the same, so that each crate is built once.
+pub(crate) const WITH_FEATURES: [&str; 3] =
+    ["--workspace", "--features", "kubestrata-apiserver/cli,kubestrata-controller/k8s-openapi"];
+
 /// Between the polite signal and the one that cannot be ignored.
 const GRACE: Duration = Duration::from_secs(10);
 
