@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubestrata_api_types::{ResourceType, Scope};
+use kubestrata_api_types::ResourceType;
 use kubestrata_codec::schema::{self, Message};
 use kubestrata_storage::{Change, ChangeKind, Observer, Storage, Subscription};
 use kubestrata_watch_cache::WatchCache;
 use parking_lot::RwLock;
-use serde::Deserialize;
 
 use crate::crd::Schema;
 use crate::failure::Outcome;
@@ -16,7 +15,7 @@ use crate::record::Item;
 use crate::selectable::Selectable;
 
 /// A subresource, as discovery shows it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Subresource {
     pub(crate) name: String,
     pub(crate) kind: String,
@@ -209,41 +208,30 @@ impl Catalog {
     }
 }
 
-/// A line of the table of built-in resources.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Builtin {
-    group: String,
-    version: String,
-    resource: String,
-    kind: String,
-    singular: String,
-    namespaced: bool,
-    verbs: Vec<String>,
-    short_names: Vec<String>,
-    categories: Vec<String>,
-    subresources: Vec<Subresource>,
-}
-
-/// The resources that kube-apiserver 1.37 serves by default, as its discovery tells them.
+/// The resources that kube-apiserver serves by default, in the order of its discovery.
 pub(crate) fn builtins() -> Vec<(ResourceType, Info)> {
-    let table: Vec<Builtin> = serde_json::from_str(include_str!("resources.json"))
-        .expect("the table of built-in resources is valid JSON of this shape");
-    let lines = table.into_iter().map(|line| {
-        let scope = if line.namespaced { Scope::Namespaced } else { Scope::Cluster };
-        let selectable = Arc::new(Selectable::builtin(&line.group, &line.kind));
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let lines = schema::resources().iter().map(|line| {
+        let ty = line.resource.clone();
+        let subresources = line.subresources.iter().map(|subresource| Subresource {
+            name: subresource.name.to_owned(),
+            kind: subresource.kind.to_owned(),
+            group: subresource.group.to_owned(),
+            version: subresource.version.to_owned(),
+            verbs: owned(subresource.verbs),
+        });
         let info = Info {
-            singular: line.singular,
-            short_names: line.short_names,
-            categories: line.categories,
-            verbs: line.verbs,
-            subresources: line.subresources,
+            singular: line.singular.to_owned(),
+            short_names: owned(line.short_names),
+            categories: owned(line.categories),
+            verbs: owned(line.verbs),
+            subresources: subresources.collect(),
             builtin: true,
-            selectable,
+            selectable: Arc::new(Selectable::builtin(&ty.group, &ty.kind)),
             schema: None,
             scale: None,
         };
-        (ResourceType::new(line.group, line.version, line.kind, line.resource, scope), info)
+        (ty, info)
     });
     lines.collect()
 }
