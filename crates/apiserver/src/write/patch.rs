@@ -1,5 +1,6 @@
 //! Patch: JSON patch, merge patch, strategic merge patch.
 
+mod order;
 mod strategic;
 
 use serde_json::Value;
@@ -66,7 +67,8 @@ impl Patch {
             }
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
             Self::Strategic(patch) => {
-                strategic::merge(&mut value, patch).map_err(bad_request)?;
+                let message = call.resource.message.ok_or_else(rejected_patch)?;
+                strategic::merge(&mut value, patch, message)?;
             }
         }
         let Value::Object(mut object) = value else { return Err(rejected_patch()) };
