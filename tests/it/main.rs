@@ -8,6 +8,7 @@ mod kinds;
 mod target;
 
 mod bad_input;
+mod cached;
 mod crud;
 mod follow;
 mod lists;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     trials.extend(lists::trials());
     trials.extend(watches::trials());
     trials.extend(follow::trials());
+    trials.extend(cached::trials());
     trials.extend(swaps::trials());
     trials.extend(bad_input::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
