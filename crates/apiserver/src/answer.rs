@@ -1,7 +1,8 @@
 //! From outcomes to HTTP.
 
 use http::{HeaderValue, Response, StatusCode, header};
-use kubestrata_api_types::Status;
+use kubestrata_api_types::{Format, Status};
+use kubestrata_codec::{PROTOBUF, envelope, schema, transcode};
 use serde_json::{Map, Value};
 
 use crate::body::Body;
@@ -43,12 +44,30 @@ pub(crate) fn status_json(status: &Status) -> Vec<u8> {
     format!("{head}{comma}{rest}").into_bytes()
 }
 
+/// A `Status` as a protobuf message, without envelope.
+pub(crate) fn status_protobuf(status: &Status) -> Vec<u8> {
+    let mut raw = Vec::new();
+    let message =
+        schema::kind_of("v1", "Status").expect("the schema has the kinds of its machinery");
+    transcode::to_protobuf(&status_json(status), message, &mut raw)
+        .expect("a status as JSON fits its schema");
+    raw
+}
+
 /// A `Status` as an answer.
-pub(crate) fn status(status: &Status) -> Answer {
+pub(crate) fn status(status: &Status, format: Format) -> Answer {
     let code = if status.code == 0 { 200 } else { status.code };
-    let mut body = status_json(status);
-    body.push(b'\n');
-    let mut answer = with(code, "application/json", Body::whole(body));
+    let mut answer = match format {
+        Format::Json => {
+            let mut body = status_json(status);
+            body.push(b'\n');
+            with(code, "application/json", Body::whole(body))
+        }
+        Format::Protobuf => {
+            let body = envelope::close("v1", "Status", &status_protobuf(status));
+            with(code, PROTOBUF, Body::whole(body))
+        }
+    };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if seconds > 0 {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -56,9 +75,9 @@ pub(crate) fn status(status: &Status) -> Answer {
     answer
 }
 
-pub(crate) fn failure(failure: &Failure) -> Answer {
+pub(crate) fn failure(failure: &Failure, format: Format) -> Answer {
     match failure {
-        Failure::Status(error) => status(error),
+        Failure::Status(error) => status(error, format),
         Failure::Text(code, message) => text(*code, message),
     }
 }

@@ -90,20 +90,35 @@ impl<'a> Clause<'a> {
     }
 }
 
+/// The text of the `Accept` headers.
+fn accepted(headers: &HeaderMap) -> String {
+    let accept = headers.get_all(http::header::ACCEPT).iter();
+    accept.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",")
+}
+
+/// What a client accepts, best first.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let clauses = accept.split(',').filter(|clause| !clause.trim().is_empty());
+    let mut clauses: Vec<Clause<'_>> = clauses.map(Clause::parse).collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+}
+
+/// In which format a client gets a failure. It may be one that its objects cannot have, and is JSON if it accepts none.
+pub(crate) fn status_format(headers: &HeaderMap) -> Format {
+    let offer = Offer { protobuf: true, metadata: false, aggregated: false };
+    let accept = accepted(headers);
+    let found = clauses(&accept).iter().find_map(|clause| clause.fits(offer));
+    found.map_or(Format::Json, |media| media.format)
+}
+
 /// Chooses the form of an answer by the `Accept` headers.
 pub(crate) fn negotiate(headers: &HeaderMap, offer: Offer) -> Outcome<Media> {
-    let accept: Vec<&str> = headers
-        .get_all(http::header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect();
-    let accept = accept.join(",");
-    let mut clauses: Vec<Clause<'_>> =
-        accept.split(',').filter(|clause| !clause.trim().is_empty()).map(Clause::parse).collect();
+    let accept = accepted(headers);
+    let clauses = clauses(&accept);
     if clauses.is_empty() {
         return Ok(Media { format: Format::Json, shape: Shape::Object });
     }
-    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
     if let Some(media) = clauses.iter().find_map(|clause| clause.fits(offer)) {
         return Ok(media);
     }

@@ -142,10 +142,9 @@ impl Renderer {
 
     /// An ERROR event; the stream ends after it.
     pub(crate) fn error(&self, status: &Status, out: &mut Out) {
-        let text = crate::answer::status_json(status);
         match self.media.format {
-            Format::Json => json::error(&text, out),
-            Format::Protobuf => protobuf::error(&text, out),
+            Format::Json => json::error(&crate::answer::status_json(status), out),
+            Format::Protobuf => protobuf::error(status, out),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::catalog::{self, Catalog, Info, Store, Subresource};
 use crate::config::Config;
 use crate::dispatch;
 use crate::failure::{self, Failure, Outcome};
+use crate::media;
 use crate::record::Item;
 use crate::selectable::Selectable;
 
@@ -237,9 +238,10 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let core = self.0.clone();
+        let format = media::status_format(request.headers());
         Box::pin(async move {
             let outcome = answer_to(core, request).await;
-            Ok(outcome.unwrap_or_else(|failure| answer::failure(&failure)))
+            Ok(outcome.unwrap_or_else(|failure| answer::failure(&failure, format)))
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Protobuf, put together from messages that are made once for each version of an object.
 
 use bytes::Bytes;
+use kubestrata_api_types::Status;
 use kubestrata_codec::frame::{self, EventType};
 use kubestrata_codec::schema::{self, Message};
 use kubestrata_codec::{collection, envelope, transcode};
@@ -81,9 +82,8 @@ pub(super) fn bookmark(renderer: &Renderer, object: &str, out: &mut Out) {
     framed(renderer, EventType::Bookmark, &raw.unwrap_or_default(), out);
 }
 
-pub(super) fn error(status: &[u8], out: &mut Out) {
-    let message = schema::kind_of("v1", "Status");
-    let raw = message.and_then(|message| encode(status, message)).unwrap_or_default();
+pub(super) fn error(status: &Status, out: &mut Out) {
+    let raw = crate::answer::status_protobuf(status);
     out.put(&frame::protobuf_head(EventType::Error, "v1", "Status", raw.len()));
     out.put(&raw);
     out.put(frame::PROTOBUF_TAIL);

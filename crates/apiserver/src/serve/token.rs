@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
 use tower::Service;
 
-use crate::{Body, Server, answer};
+use crate::{Body, Server, answer, media};
 
 /// Lets through who knows the token, if there is one.
 #[derive(Clone)]
@@ -62,18 +62,21 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         if !self.admits(request.headers()) {
             let status = Status::failure(401, reason::UNAUTHORIZED, "Unauthorized");
-            return Box::pin(std::future::ready(Ok(answer::status(&status))));
+            return Box::pin(std::future::ready(Ok(answer::status(
+                &status,
+                media::status_format(request.headers()),
+            ))));
         }
+        let format = media::status_format(request.headers());
         let (limit, call) = (self.limit, self.server.call(request));
         Box::pin(async move {
             match tokio::time::timeout(limit, call).await {
                 Ok(answer) => answer,
                 // The text of kube-apiserver's timeout filter.
-                Err(_) => Ok(answer::status(&Status::failure(
-                    504,
-                    reason::TIMEOUT,
-                    "Timeout: request did not complete within the allotted timeout",
-                ))),
+                Err(_) => {
+                    let message = "Timeout: request did not complete within the allotted timeout";
+                    Ok(answer::status(&Status::failure(504, reason::TIMEOUT, message), format))
+                }
             }
         })
     }

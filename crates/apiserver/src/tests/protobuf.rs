@@ -166,3 +166,48 @@ async fn custom_resources_speak_protobuf_for_metadata_only() {
     let list = bytes(&server, path, partial).await;
     assert!(text(&list).contains("\"name\":\"t\""));
 }
+
+#[tokio::test(start_paused = true)]
+async fn failures_speak_protobuf_to_those_who_prefer_it() {
+    use kubestrata_api_types::{ResourceType, Scope};
+    let server = Server::start_default();
+    server.declare(ResourceType::new("test.io", "v1", "Thing", "things", Scope::Cluster));
+    let missing = format!("{MAPS}/none");
+    let json = get(&server, &missing).await.text;
+    let both = "application/vnd.kubernetes.protobuf,application/json";
+    for accept in
+        [PROTOBUF, both, "text/plain;q=0.9,application/vnd.kubernetes.protobuf;stream=watch"]
+    {
+        let answer = send(&server, Method::GET, &missing, accept, Vec::new()).await;
+        assert_eq!(answer.status(), 404);
+        assert_eq!(answer.headers()["content-type"], PROTOBUF);
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let status = text(&body);
+        assert!(status.contains("\"message\":\"configmaps \\\"none\\\" not found\""), "{status}");
+        assert_eq!(
+            kubestrata_codec::decode_status(Some(PROTOBUF), 404, None, &body).reason,
+            "NotFound"
+        );
+    }
+    // The bytes that kube-apiserver sends.
+    let body = send(&server, Method::GET, &missing, PROTOBUF, Vec::new()).await.into_body();
+    let go = b"k8s\0\n\x0c\n\x02v1\x12\x06Status\x12U\n\x06\n\0\x12\0\x1a\0\x12\x07Failure\x1a\x1bconfigmaps \"none\" not found\"\x08NotFound*\x18\n\x04none\x12\0\x1a\nconfigmaps(\x002\x000\x94\x03\x1a\0\"\0";
+    assert_eq!(body.collect().await.unwrap().to_bytes(), go[..]);
+    let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    for accept in ["application/json,application/vnd.kubernetes.protobuf", partial] {
+        let answer = send(&server, Method::GET, &missing, accept, Vec::new()).await;
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), json, "{accept}");
+    }
+    // Of a kind without a schema too.
+    let custom = "/apis/test.io/v1/things/none";
+    let answer = send(&server, Method::GET, custom, both, Vec::new()).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (404, &PROTOBUF.parse().unwrap())
+    );
+    map(&server, "a").await;
+    let gone = send(&server, Method::DELETE, &format!("{MAPS}/a"), PROTOBUF, Vec::new()).await;
+    let gone = text(&gone.into_body().collect().await.unwrap().to_bytes());
+    assert!(gone.contains("\"status\":\"Success\""), "{gone}");
+}

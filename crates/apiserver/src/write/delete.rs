@@ -125,7 +125,7 @@ pub(crate) async fn delete(call: &Call<'_>, name: &str) -> Outcome<Answer> {
     let options = Options::parse(call)?;
     let (core, resource) = (&**call.core, &*call.resource);
     match remove(core, resource, call.namespace(), name, &options).await? {
-        Deleted::Gone(item) if !returns_object(resource) => Ok(success(resource, &item)),
+        Deleted::Gone(item) if !returns_object(resource) => Ok(success(call, &item)),
         deleted => Ok(answer_object(call, deleted.item(), 200)),
     }
 }
@@ -322,7 +322,8 @@ fn returns_object(resource: &Resource) -> bool {
     }
 }
 
-fn success(resource: &Resource, item: &Item) -> Answer {
+fn success(call: &Call<'_>, item: &Item) -> Answer {
+    let resource = &call.resource;
     let details = StatusDetails {
         name: item.key.name().to_owned(),
         group: resource.ty.group.to_string(),
@@ -332,5 +333,5 @@ fn success(resource: &Resource, item: &Item) -> Answer {
     };
     let status =
         Status { status: "Success".to_owned(), details: Some(details), ..Status::default() };
-    answer::status(&status)
+    answer::status(&status, call.media.format)
 }

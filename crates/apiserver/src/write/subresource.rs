@@ -26,9 +26,9 @@ pub(crate) async fn create_subresource(
     }
 }
 
-fn created() -> Answer {
+fn created(call: &Call<'_>) -> Answer {
     let status = Status { status: "Success".to_owned(), code: 201, ..Status::default() };
-    answer::status(&status)
+    answer::status(&status, call.media.format)
 }
 
 /// Assigns a pod to a node, once.
@@ -67,14 +67,14 @@ async fn bind(call: &Call<'_>, name: &str) -> Outcome<Answer> {
             Ok(pod)
         })
         .await?;
-    Ok(created())
+    Ok(created(call))
 }
 
 /// Deletes a pod; disruption budgets are not looked at.
 async fn evict(call: &Call<'_>, name: &str) -> Outcome<Answer> {
     let (core, resource) = (&**call.core, &*call.resource);
     remove(core, resource, call.namespace(), name, &Options::default()).await?;
-    Ok(created())
+    Ok(created(call))
 }
 
 fn subject<'a>(call: &'a Call<'_>, name: &'a str) -> Subject<'a> {
