@@ -366,3 +366,53 @@ async fn a_service_port_targets_itself() {
     let port = post(&server, services, body).await.json()["spec"]["ports"][0].clone();
     assert_eq!(port, json!({"port": 80, "targetPort": 80, "protocol": "TCP"}));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_must_be_what_the_path_names() {
+    let server = Server::start_default();
+    map(&server, "m").await;
+    let path = format!("{MAPS}/m");
+    let put_meta = |path: String, metadata: serde_json::Value| {
+        let server = server.clone();
+        async move { put(&server, &path, json!({ "metadata": metadata })).await }
+    };
+    let name = "the name of the object (x) does not match the name on the URL";
+    let namespace =
+        "the namespace of the provided object does not match the namespace sent on the request";
+    // Said before it is looked whether the object is there.
+    for (at, wants) in [("m", "(m)"), ("none", "(none)")] {
+        let got = put_meta(format!("{MAPS}/{at}"), json!({"name": "x"})).await;
+        assert_eq!(got.failure(), (400, "BadRequest".to_owned(), format!("{name} {wants}")));
+        let got = put_meta(format!("{MAPS}/{at}"), json!({"name": at, "namespace": "x"})).await;
+        assert_eq!(got.failure(), (400, "BadRequest".to_owned(), namespace.to_owned()));
+    }
+    assert_eq!(put_meta(path.clone(), json!({"name": "m", "namespace": ""})).await.code, 200);
+    let nameless = put_meta(path.clone(), json!({})).await.failure();
+    assert_eq!((nameless.0, nameless.2.contains("name must be provided")), (400, true));
+    let cluster = "/api/v1/namespaces/default".to_owned();
+    let got = put_meta(cluster, json!({"name": "default", "namespace": "x"})).await;
+    assert_eq!((got.code, &got.json()["metadata"]["namespace"]), (200, &json!(null)));
+    let cleared = json!({"metadata": {"namespace": null}});
+    let got = patch(&server, &path, "merge-patch", cleared).await;
+    assert_eq!((got.code, &got.json()["metadata"]["namespace"]), (200, &json!("default")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_uid_of_a_write_is_a_precondition() {
+    let server = Server::start_default();
+    map(&server, "m").await;
+    let path = format!("{MAPS}/m");
+    let uid = get(&server, &path).await.json()["metadata"]["uid"].clone();
+    let body = |uid: &serde_json::Value| json!({"metadata": {"name": "m", "uid": uid}});
+    assert_eq!(put(&server, &path, body(&uid)).await.code, 200);
+    assert_eq!(put(&server, &path, body(&json!(""))).await.json()["metadata"]["uid"], uid);
+    let (code, reason, message) = put(&server, &path, body(&json!("other"))).await.failure();
+    assert_eq!((code, &*reason), (409, "Conflict"));
+    assert!(message.contains("UID in precondition: other, UID in object meta: "), "{message}");
+    // An object that is not there has no UID.
+    let absent = "/api/v1/namespaces/default/endpoints/m";
+    let (code, _, message) = put(&server, absent, body(&json!("other"))).await.failure();
+    assert_eq!(code, 409);
+    assert!(message.ends_with("UID in object meta: "), "{message}");
+    assert_eq!(put(&server, absent, body(&json!(""))).await.code, 201);
+}

@@ -50,8 +50,8 @@ impl<'a> Subject<'a> {
             let entry = self.core.storage.get(&key).await?;
             let entry = entry.ok_or_else(|| not_found(&self.resource.ty, self.name))?;
             let old = entry.value.value();
-            let new = wanted(&old)?;
-            self.check_identity(&new)?;
+            let mut new = wanted(&old)?;
+            identify(&mut new, self.namespace, self.name)?;
             let version = meta_text(&new, "resourceVersion");
             if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
                 return Err(modified(&self.resource.ty, self.name));
@@ -95,45 +95,43 @@ impl<'a> Subject<'a> {
         let grace = new["metadata"].get("deletionGracePeriodSeconds").and_then(Value::as_i64);
         grace.unwrap_or(0) == 0 || !finalizers(old).is_empty()
     }
-
-    /// Name and namespace must be those of the path.
-    fn check_identity(&self, new: &Object) -> Outcome<()> {
-        let name = meta_text(new, "name");
-        if name.is_empty() {
-            return Err(bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                self.name
-            )));
-        }
-        if name != self.name {
-            return Err(bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.name
-            )));
-        }
-        let namespace = meta_text(new, "namespace");
-        if namespace != self.namespace.unwrap_or_default() {
-            return Err(bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Ok(())
-    }
 }
 
-/// Fills in what the path says, where the object leaves it out.
-pub(crate) fn complete(object: &mut Object, namespace: Option<&str>) -> Outcome<()> {
-    let metadata = metadata_mut(object)?;
-    match namespace {
-        Some(namespace) if !metadata.contains_key("namespace") => {
-            metadata.insert("namespace".to_owned(), namespace.into());
-        }
-        None if metadata.get("namespace").and_then(Value::as_str) == Some("") => {
-            metadata.remove("namespace");
-        }
-        _ => {}
+/// Namespace and name must be those of the path. A namespace that is left out is filled in, and one that an object
+/// cannot have is dropped (`EnsureObjectNamespaceMatchesRequestNamespace`).
+pub(crate) fn identify(object: &mut Object, namespace: Option<&str>, name: &str) -> Outcome<()> {
+    place(object, namespace)?;
+    let given = meta_text(object, "name");
+    if given.is_empty() {
+        return Err(bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if given != name {
+        return Err(bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
     }
     Ok(())
+}
+
+/// The part of [`identify`] about the namespace.
+pub(crate) fn place(object: &mut Object, namespace: Option<&str>) -> Outcome<()> {
+    let metadata = metadata_mut(object)?;
+    let Some(namespace) = namespace else {
+        metadata.remove("namespace");
+        return Ok(());
+    };
+    match metadata.get("namespace").and_then(Value::as_str) {
+        None | Some("") => {
+            metadata.insert("namespace".to_owned(), namespace.into());
+            Ok(())
+        }
+        Some(given) if given == namespace => Ok(()),
+        Some(_) => Err(bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+    }
 }
 
 /// 422 for a PUT without a version, of a kind that wants one. The kind it names is the plural.

@@ -8,11 +8,11 @@ use crate::answer::Answer;
 use crate::catalog::Resource;
 use crate::dispatch::{Call, not_allowed};
 use crate::failure::{
-    self, Cause, Outcome, already_exists, bad_request, invalid_object, name_exhausted, not_found,
-    unclassified,
+    self, Cause, Outcome, already_exists, invalid_object, name_exhausted, not_found, unclassified,
 };
 use crate::record::{Draft, Item};
 use crate::server::Core;
+use crate::write::change::place;
 use crate::write::{
     Object, answer_object, body, dry_run, meta_text, metadata, metadata_mut, names,
 };
@@ -111,23 +111,6 @@ async fn store(
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Fills in the namespace of the path.
-fn place(object: &mut Object, namespace: Option<&str>) -> Outcome<()> {
-    let given = meta_text(object, "namespace").to_owned();
-    let wanted = namespace.unwrap_or_default();
-    if !given.is_empty() && given != wanted {
-        return Err(bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    let metadata = metadata_mut(object)?;
-    match namespace {
-        Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
-        None => metadata.remove("namespace"),
-    };
-    Ok(())
 }
 
 /// Nothing is created in a namespace that is not there or is going (admission plugin NamespaceLifecycle).

@@ -179,19 +179,9 @@ pub(crate) fn for_update(
         keep_namespace_finalizers(old, &mut new);
     }
     let name = meta_text(old, "name").to_owned();
-    let uid = meta_text(&new, "uid");
-    if !uid.is_empty() && uid != meta_text(old, "uid") {
-        let key = resource.store()?.key(
-            Some(meta_text(old, "namespace")).filter(|namespace| !namespace.is_empty()),
-            &name,
-        );
-        let problem = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
-             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            meta_text(old, "uid")
-        );
-        return Err(conflict(&resource.ty, &name, &problem));
-    }
+    let namespace = Some(meta_text(old, "namespace")).filter(|namespace| !namespace.is_empty());
+    let key = resource.store()?.key(namespace, &name);
+    check_uid(resource, &key, &name, &new, meta_text(old, "uid"))?;
     let old_metadata = old.get("metadata").and_then(Value::as_object);
     let metadata = metadata_mut(&mut new)?;
     metadata.remove("selfLink");
@@ -226,6 +216,25 @@ pub(crate) fn for_update(
         metadata_mut(&mut new)?.insert("generation".to_owned(), (generation + 1).into());
     }
     Ok(new)
+}
+
+/// The UID that an object is written with is a precondition. `uid` is the one it has; empty if it is not there.
+pub(crate) fn check_uid(
+    resource: &Resource,
+    key: &str,
+    name: &str,
+    object: &Object,
+    uid: &str,
+) -> Outcome<()> {
+    let wanted = meta_text(object, "uid");
+    if wanted.is_empty() || wanted == uid {
+        return Ok(());
+    }
+    let problem = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+    );
+    Err(conflict(&resource.ty, name, &problem))
 }
 
 /// The old object with the new status. Built-in kinds take annotations and finalizers along, and but for those of

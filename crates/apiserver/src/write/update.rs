@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::dispatch::{Call, not_allowed, not_implemented};
 use crate::failure::{Outcome, not_found};
-use crate::write::change::{Subject, complete, version_missing};
+use crate::write::change::{Subject, identify, version_missing};
 use crate::write::metadata::{self, Part};
 use crate::write::{answer_object, body, dry_run, meta_text};
 
@@ -33,7 +33,7 @@ pub(crate) async fn update(
     let part = part(subresource).ok_or_else(not_implemented)?;
     let dry = dry_run(call, "UpdateOptions")?;
     let mut object = body::object(call)?;
-    complete(&mut object, call.namespace())?;
+    identify(&mut object, call.namespace(), name)?;
     let (core, resource, namespace) = (&**call.core, &*call.resource, call.namespace());
     let subject = Subject { core, resource, namespace, name, part, dry };
     let present = core.storage.get(&subject.key()?).await?.is_some();
@@ -41,6 +41,7 @@ pub(crate) async fn update(
         if part != Part::Main || !metadata::creates_on_update(resource) {
             return Err(not_found(&resource.ty, name));
         }
+        metadata::check_uid(resource, &subject.key()?, name, &object, "")?;
         super::metadata_mut(&mut object)?.remove("resourceVersion");
         let item = super::insert(core, resource, namespace, object, dry).await?;
         return Ok(answer_object(call, &item, 201));
