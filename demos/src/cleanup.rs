@@ -11,6 +11,30 @@ use serde_json::json;
 /// Deletes at once, at most.
 const CONCURRENCY: usize = 32;
 
+/// Something may be left on the server.
+#[derive(Debug)]
+pub struct Leftover {
+    pub namespace: String,
+    pub error: BoxError,
+    /// What went wrong before.
+    pub first: Option<BoxError>,
+}
+
+impl std::fmt::Display for Leftover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(first) = &self.first {
+            write!(f, "{first}; and then ")?;
+        }
+        write!(f, "namespace {} could not be cleaned up, delete it by hand", self.namespace)
+    }
+}
+
+impl std::error::Error for Leftover {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.error)
+    }
+}
+
 /// Deletes the demo's objects and its namespace. No controller may run any more.
 pub async fn all(service: &impl EncodedService, namespace: &str) -> Result<(), BoxError> {
     // Owners first, so that nobody can take their pods for missing ones.

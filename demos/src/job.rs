@@ -19,12 +19,15 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::cleanup::Leftover;
 use crate::counted::Counted;
-use crate::progress::Step;
-use crate::{cleanup, replicaset, target};
+use crate::progress::{Step, say};
+use crate::{cleanup, replicaset, signals, target};
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(180);
+/// How long the clean-up may take. `cargo xtask demo` ends a demo 120 s after Ctrl-C.
+const CLEAN_UP: Duration = Duration::from_secs(90);
 /// Requests of the demo itself at once, beside the controller's.
 const CONCURRENCY: usize = 32;
 /// Reconciles at once.
@@ -75,24 +78,38 @@ pub async fn run(kubeconfig: Option<&Path>, size: Size) -> Result<Outcome, BoxEr
     let namespace = format!("kubestrata-demo-{:08x}", SystemWorld::new().random() >> 32);
     let place =
         kubeconfig.map_or("the embedded server".to_owned(), |path| path.display().to_string());
-    println!("namespace {namespace} on {place}: {} ReplicaSets, {} pods", size.sets, size.pods());
+    say(&format!(
+        "namespace {namespace} on {place}: {} ReplicaSets, {} pods",
+        size.sets,
+        size.pods()
+    ));
 
     let metrics = Memory::new();
     let cached_reads = Arc::new(AtomicU64::new(0));
     let outcome = tokio::select! {
         // An interrupt that comes with the end is an interrupt: the person wants out.
         biased;
-        _ = tokio::signal::ctrl_c() => Ok(Outcome::Interrupted),
+        () = signals::asked_to_stop() => Ok(Outcome::Interrupted),
         outcome = work(&service, &namespace, size, &metrics, &cached_reads) => outcome.map(|()| Outcome::Exact),
     };
     let seconds = started.elapsed().as_secs_f64();
     let step = Step::new("deleting what was made", 1);
-    // What was made is deleted in any case; the first failure is what is told.
-    let cleaned = tokio::time::timeout(LIMIT, cleanup::all(&service, &namespace)).await;
-    let cleaned = cleaned.unwrap_or_else(|_| Err("the clean-up took too long".into()));
-    step.done();
+    let cleaned = tokio::select! {
+        // Whoever asks a second time does not want to wait for the clean-up.
+        biased;
+        () = signals::asked_to_stop() => Err("interrupted again".into()),
+        cleaned = tokio::time::timeout(CLEAN_UP, cleanup::all(&service, &namespace)) => {
+            cleaned.unwrap_or_else(|_| Err(format!("not done after {} s", CLEAN_UP.as_secs()).into()))
+        }
+    };
+    match cleaned {
+        Ok(()) => step.done(),
+        Err(error) => {
+            step.failed();
+            return Err(Leftover { namespace, error, first: outcome.err() }.into());
+        }
+    }
     let outcome = outcome?;
-    cleaned?;
     if outcome == Outcome::Exact {
         table(&service, &metrics, &cached_reads, seconds);
     }
@@ -310,7 +327,7 @@ impl Job {
             .into());
         }
         step.done();
-        println!("exact: {} ReplicaSets, {live} pods", told.len());
+        say(&format!("exact: {} ReplicaSets, {live} pods", told.len()));
         Ok(())
     }
 }
@@ -341,7 +358,7 @@ fn table(service: &Counted<Transport>, metrics: &Memory, cached: &AtomicU64, sec
         .filter(|line| line.starts_with("controller_runtime_reconcile_total{"))
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum();
-    println!();
+    say("");
     for (name, value) in [
         ("cached reads", load(cached).to_string()),
         ("live reads", load(&counts.live_reads).to_string()),
@@ -352,6 +369,6 @@ fn table(service: &Counted<Transport>, metrics: &Memory, cached: &AtomicU64, sec
         ("reconciles per second", format!("{:.0}", reconciles / seconds)),
         ("seconds", format!("{seconds:.1}")),
     ] {
-        println!("{name:<24}{value:>10}");
+        say(&format!("{name:<24}{value:>10}"));
     }
 }

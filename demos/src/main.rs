@@ -5,6 +5,7 @@ mod counted;
 mod job;
 mod progress;
 mod replicaset;
+mod signals;
 mod target;
 
 use std::path::PathBuf;

@@ -1,10 +1,15 @@
 //! What a person sees meanwhile: bars on a terminal, plain lines elsewhere.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
+
+/// Prints a line. A reader that has gone away is no reason to leave things behind on a server.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
 
 /// One step with a number that moves towards a goal.
 #[derive(Debug)]
@@ -44,7 +49,7 @@ impl Step {
             bar
         });
         if bar.is_none() {
-            println!("{name} …");
+            say(&format!("{name} …"));
         }
         Self { name, started: Instant::now(), bar }
     }
@@ -84,10 +89,20 @@ impl Step {
 
     /// Ends the step.
     pub fn done(self) {
+        self.end("done");
+    }
+
+    /// Ends a step that did not get through.
+    pub fn failed(self) {
+        self.end("FAILED");
+    }
+
+    fn end(self, how: &str) {
         let seconds = self.started.elapsed().as_secs_f64();
         match self.bar {
-            Some(bar) => bar.finish(),
-            None => println!("{}: done in {seconds:.1} s", self.name),
+            Some(bar) if how == "done" => bar.finish(),
+            Some(bar) => bar.abandon_with_message(format!("{}: {how}", self.name)),
+            None => say(&format!("{}: {how} after {seconds:.1} s", self.name)),
         }
     }
 }

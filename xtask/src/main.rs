@@ -91,6 +91,8 @@ async fn demo(release: bool, rest: &[String]) -> Result<(), Failure> {
         return Err(Failure::new("there is no package `demos` in this workspace"));
     }
     let mut command = cargo(&["run", "--quiet", "--package", "demos"]);
+    // Paths among the arguments are the user's, so they count from where the user is.
+    command.current_dir(std::env::current_dir()?);
     if release {
         command.arg("--release");
     }
