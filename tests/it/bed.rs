@@ -335,15 +335,18 @@ impl<K: Sample> Watch<K> {
         timeout(SOON, self.stream.next()).await.expect("an item, or the end")
     }
 
-    /// The next event as text: `+name`, `~name`, `-name`, `=` for a bookmark, `=end` for the end of the initial state.
+    /// The next event as text: `+name`, `~name`, `-name`, `=end` for the end of the initial state. Other bookmarks come when
+    /// the server likes, and are passed over.
     pub(crate) async fn text(&mut self) -> String {
-        match self.event().await {
-            Event::Added(object) => format!("+{}", object.name()),
-            Event::Modified(object) => format!("~{}", object.name()),
-            Event::Deleted(object) => format!("-{}", object.name()),
-            Event::Bookmark(bookmark) if bookmark.initial_events_end => "=end".to_owned(),
-            Event::Bookmark(_) => "=".to_owned(),
-            Event::Unreadable(unreadable) => panic!("{unreadable}"),
+        loop {
+            return match self.event().await {
+                Event::Added(object) => format!("+{}", object.name()),
+                Event::Modified(object) => format!("~{}", object.name()),
+                Event::Deleted(object) => format!("-{}", object.name()),
+                Event::Bookmark(bookmark) if bookmark.initial_events_end => "=end".to_owned(),
+                Event::Bookmark(_) => continue,
+                Event::Unreadable(unreadable) => panic!("{unreadable}"),
+            };
         }
     }
 }
