@@ -57,7 +57,7 @@ pub use self::response::{
 pub use self::status::{Status, StatusCause, StatusDetails, reason};
 pub use self::version::{NotComparable, ResourceVersion};
 pub use self::weigh::{Weigh, Weight};
-pub use self::world::{SystemWorld, Tick, World};
+pub use self::world::{FOREVER, SystemWorld, Tick, World};
 
 /// The time type of the whole stack: jiff's, as in k8s-openapi.
 pub use jiff::Timestamp;

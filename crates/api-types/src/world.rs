@@ -38,6 +38,10 @@ impl std::ops::Add<Duration> for Tick {
     }
 }
 
+/// A hundred years. A wait is cut to this before it is added to an `Instant`, which panics where the sum does not fit:
+/// `Duration::MAX` is a natural way to say "no limit", and a request can ask for any number of seconds.
+pub const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Wall clock, randomness and new UIDs.
 ///
 /// Monotonic time is not here: drivers take it from `tokio::time`, which tests pause, and hand it to engines as [`Tick`].

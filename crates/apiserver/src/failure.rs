@@ -122,6 +122,13 @@ pub(crate) fn modified(resource: &ResourceType, name: &str) -> Failure {
     conflict(resource, name, problem)
 }
 
+pub(crate) fn forbidden(resource: &ResourceType, name: &str, problem: &str) -> Failure {
+    let message = format!("{resource} \"{name}\" is forbidden: {problem}");
+    let mut status = Status::failure(403, reason::FORBIDDEN, message);
+    status.details = Some(named(resource, name));
+    status.into()
+}
+
 /// A field that breaks a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Cause {

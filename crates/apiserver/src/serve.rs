@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -94,6 +94,7 @@ impl Listen {
     }
 
     /// Only for those who know this bearer token. Required for an address that other hosts can reach. Default none.
+    /// An empty one is refused by [`Server::listen`].
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into().into());
@@ -119,6 +120,9 @@ pub enum ListenError {
         /// The address.
         address: SocketAddr,
     },
+    /// A token that everybody knows.
+    #[error("the token is empty")]
+    EmptyToken,
     /// A limit of nothing.
     #[error("the limit {limit} is 0: nothing could be served")]
     Limit {
@@ -144,6 +148,9 @@ impl Server {
         let address = listen.address;
         if !address.ip().is_loopback() && listen.token.is_none() {
             return Err(ListenError::Exposed { address });
+        }
+        if listen.token.as_ref().is_some_and(|token| token.expose_secret().trim().is_empty()) {
+            return Err(ListenError::EmptyToken);
         }
         for (limit, none) in
             [("connections", listen.connections == 0), ("streams", listen.streams == 0)]

@@ -3,6 +3,7 @@
 mod definitions;
 mod delete;
 mod harness;
+mod hostile;
 mod list;
 mod protobuf;
 mod watch;

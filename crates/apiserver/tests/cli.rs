@@ -62,7 +62,12 @@ async fn the_program_serves_until_it_is_told_to_end() {
 
 #[test]
 fn bad_arguments_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token").display().to_string();
+    std::fs::write(&file, " \n").unwrap();
     for (args, want) in [
+        (["--token", ""], "the token is empty"),
+        (["--token-file", &file], "the token is empty"),
         (["--declare", "foos"], "want GROUP/VERSION/KIND/PLURAL/SCOPE"),
         (["--declare", "x.io/v1/Foo/foos/galaxy"], "neither namespaced nor cluster"),
         (["--listen", "0.0.0.0:0"], "a token is required"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kubestrata_api_types::FOREVER;
 use kubestrata_store_index::{Frozen, Stored};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -202,7 +203,7 @@ impl<T: Stored> Task<T> {
         }
         let mut mode = self.common.mode.subscribe();
         let mut resync = self.resync.map(|period| {
-            let mut timer = interval_at(Instant::now() + period, period);
+            let mut timer = interval_at(Instant::now() + period.min(FOREVER), period.min(FOREVER));
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
             timer
         });

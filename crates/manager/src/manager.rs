@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubestrata_api_types::{ResourceType, SystemWorld, World};
+use kubestrata_api_types::{FOREVER, ResourceType, SystemWorld, World};
 use kubestrata_codec::{Encoded, EncodedService};
 use kubestrata_informer::{Config as InformerConfig, ProblemHook};
 use kubestrata_telemetry::{Noop, Provider};
@@ -190,7 +190,7 @@ impl Manager {
         };
         tracing::debug!("manager stops");
         stop.send_replace(true);
-        let deadline = Instant::now() + shutdown_timeout;
+        let deadline = Instant::now() + shutdown_timeout.min(FOREVER);
         loop {
             match timeout_at(deadline, running.join_next()).await {
                 Ok(None) => break,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubestrata_api_types::ObjectKey;
+use kubestrata_api_types::{FOREVER, ObjectKey};
 use kubestrata_informer::Registration;
 use kubestrata_telemetry::Provider;
 use kubestrata_workqueue::{Config, WorkQueue};
@@ -139,7 +139,7 @@ impl Runner {
     /// world (controller-runtime 3406).
     async fn wait_synced(&self) -> Result<(), RunError> {
         let waited = self.settings.cache_sync_timeout;
-        let deadline = Instant::now() + waited;
+        let deadline = Instant::now() + waited.min(FOREVER);
         for source in &self.sources {
             let controller = Arc::clone(&self.engine.name);
             let resource = source.resource.clone();

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use kubestrata_api_types::{
-    BoxError, BoxFuture, Collection, Event, ListPart, ListStream, ListWatch, Object, Tick, Update,
-    WatchStream,
+    BoxError, BoxFuture, Collection, Event, FOREVER, ListPart, ListStream, ListWatch, Object, Tick,
+    Update, WatchStream,
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -144,7 +144,7 @@ impl<T: Object> Reflector<T> {
                     until
                 }
             };
-            let deadline = self.origin + deadline.since_origin();
+            let deadline = self.origin + deadline.since_origin().min(FOREVER);
             if self.timer.deadline() != deadline {
                 self.timer.as_mut().reset(deadline);
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubestrata_api_types::Tick;
+use kubestrata_api_types::{FOREVER, Tick};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ impl<T: Item> WatchCache<T> {
     ///
     /// [`NotFresh`] after `patience`.
     pub async fn fresh(&self, revision: u64, patience: Duration) -> Result<(), NotFresh> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + patience.min(FOREVER);
         let mut wake = self.0.wake.subscribe();
         loop {
             let current = self.revision();

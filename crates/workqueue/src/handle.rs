@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use kubestrata_api_types::Tick;
+use kubestrata_api_types::{FOREVER, Tick};
 use kubestrata_telemetry::{Noop, Provider};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -191,7 +191,7 @@ impl<K: Key> WorkQueue<K> {
                     Got::Finished => return Poll::Ready(None),
                     Got::Pending(None) => return Poll::Pending,
                     Got::Pending(Some(at)) => {
-                        let at = self.shared.origin + at.since_origin();
+                        let at = self.shared.origin + at.since_origin().min(FOREVER);
                         timer.set(Some(sleep_until(at)));
                         let sleep = timer.as_mut().as_pin_mut();
                         if sleep.is_none_or(|sleep| sleep.poll(cx).is_pending()) {

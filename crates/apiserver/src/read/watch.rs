@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
+use kubestrata_api_types::FOREVER;
 use kubestrata_codec::frame::EventType;
 use kubestrata_watch_cache::{Change, From, Next, WatchConfig, Watcher};
 
@@ -104,7 +105,7 @@ impl Start {
                 return Err(crate::failure::internal_plain("context deadline exceeded"));
             }
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
-            _ => core.config.watch_timeout.mul_f64(1.0 + core.world.random_fraction()),
+            _ => core.config.watch_timeout.min(FOREVER).mul_f64(1.0 + core.world.random_fraction()),
         };
         let initial = options.initial_events == Some(true);
         let unversioned = options.version.is_empty();

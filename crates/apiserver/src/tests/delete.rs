@@ -126,6 +126,22 @@ async fn a_namespace_takes_its_content_along() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_namespaces_of_every_cluster_stay() {
+    let server = Server::start_default();
+    map(&server, "a").await;
+    for name in ["default", "kube-system", "kube-public"] {
+        let path = format!("/api/v1/namespaces/{name}");
+        let got = delete(&server, &path).await;
+        let message =
+            format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
+        assert_eq!(got.failure(), (403, "Forbidden".to_owned(), message));
+        assert_eq!(get(&server, &path).await.json()["status"]["phase"], "Active");
+    }
+    assert_eq!(get(&server, &format!("{MAPS}/a")).await.code, 200);
+    assert_eq!(delete(&server, "/api/v1/namespaces/kube-node-lease").await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_are_bound_once_and_evicted() {
     let server = Server::start_default();
     post(&server, PODS, json!({"metadata": {"name": "p"}, "spec": {}})).await;

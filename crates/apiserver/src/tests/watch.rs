@@ -253,3 +253,14 @@ async fn list_and_watch_agree_with_the_state() {
         assert_eq!(state.into_values().collect::<Vec<_>>(), want);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_may_be_asked_to_last_for_ever() {
+    let server = Server::start_default();
+    let query = format!("resourceVersion=5&timeoutSeconds={}&allowWatchBookmarks=true", i64::MAX);
+    let mut watch = Watch::open(&server, &watching(&query)).await;
+    let version = map(&server, "a").await;
+    assert_eq!(watch.next().await, format!("ADDED a@{version}"));
+    let version = map(&server, "b").await;
+    assert_eq!(watch.next().await, format!("ADDED b@{version}"), "it is still open");
+}

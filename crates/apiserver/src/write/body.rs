@@ -11,6 +11,9 @@ use crate::write::Object;
 
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
+/// What the aliases of a YAML document may stand for, in parser events: enough for files that people write.
+const ALIASED_NODES_MAX: usize = 10_000;
+
 /// The media type without its parameters.
 pub(crate) fn mime(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
@@ -28,7 +31,7 @@ pub(crate) fn object(call: &Call<'_>) -> Outcome<Object> {
 pub(crate) fn any(call: &Call<'_>) -> Outcome<Object> {
     match mime(call.content_type()) {
         "" | "application/json" => json(&call.body),
-        "application/yaml" => yaml(&call.body),
+        "application/yaml" => yaml(&call.body, call.core.config.body_bytes),
         PROTOBUF => protobuf(call),
         _ => Err(unsupported_media(ACCEPTED)),
     }
@@ -103,10 +106,16 @@ pub(crate) fn json(body: &[u8]) -> Outcome<Object> {
     into_object(value)
 }
 
-/// Decodes YAML, of which JSON is a part.
-pub(crate) fn yaml(body: &[u8]) -> Outcome<Object> {
+/// Decodes YAML, of which JSON is a part. With its aliases written out it is no larger than a body may be.
+fn yaml(body: &[u8], limit: usize) -> Outcome<Object> {
     let text = std::str::from_utf8(body).map_err(|error| bad_request(error.to_string()))?;
-    let value = serde_saphyr::from_str(text)
+    let mut options = serde_saphyr::Options::default();
+    options.alias_limits.max_total_replayed_events = ALIASED_NODES_MAX;
+    options.with_snippet = false;
+    if let Some(budget) = &mut options.budget {
+        budget.max_total_scalar_bytes = limit;
+    }
+    let value = serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| bad_request(format!("error converting YAML to JSON: {error}")))?;
     into_object(value)
 }

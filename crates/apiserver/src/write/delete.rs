@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::answer::{self, Answer};
 use crate::catalog::Resource;
 use crate::dispatch::{Call, not_allowed};
-use crate::failure::{Cause, Failure, Outcome, invalid, modified, not_found, precondition};
+use crate::failure::{
+    Cause, Failure, Outcome, forbidden, invalid, modified, not_found, precondition,
+};
 use crate::options::ListOptions;
 use crate::read::{self, Selection};
 use crate::record::{Draft, Item};
@@ -19,6 +21,8 @@ use crate::write::{
 };
 
 const ORPHAN: &str = "orphan";
+/// Namespaces that stay (kube-apiserver admission plugin `NamespaceLifecycle`).
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// `DeleteOptions`, as far as they are obeyed.
@@ -161,6 +165,9 @@ pub(crate) async fn remove(
     name: &str,
     options: &Options,
 ) -> Outcome<Deleted> {
+    if resource.is("", "namespaces") && IMMORTAL.contains(&name) {
+        return Err(forbidden(&resource.ty, name, "this namespace may not be deleted"));
+    }
     let key = resource.store()?.key(namespace, name);
     for _ in 0..=core.config.write_retries {
         let entry = core.storage.get(&key).await?;

@@ -1,5 +1,6 @@
 //! Patch: JSON patch, merge patch, strategic merge patch.
 
+mod bounds;
 mod order;
 mod strategic;
 
@@ -61,16 +62,16 @@ impl Patch {
         value.insert("kind".to_owned(), (*call.resource.ty.kind).into());
         value.insert("apiVersion".to_owned(), (*call.resource.ty.api_version()).into());
         let mut value = Value::Object(value);
+        let (before, limit) = (value.clone(), call.core.config.body_bytes);
         match self {
-            Self::Json(patch) => {
-                json_patch::patch(&mut value, patch).map_err(|_| rejected_patch())?;
-            }
+            Self::Json(patch) => bounds::apply(&mut value, patch, limit)?,
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
             Self::Strategic(patch) => {
                 let message = call.resource.message.ok_or_else(rejected_patch)?;
                 strategic::merge(&mut value, patch, message)?;
             }
         }
+        bounds::check(&value, &before, limit)?;
         let Value::Object(mut object) = value else { return Err(rejected_patch()) };
         body::check_type(&call.resource, &mut object)?;
         let (uid, wanted) = (meta_text(old, "uid"), meta_text(&object, "uid"));

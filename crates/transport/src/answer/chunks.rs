@@ -12,7 +12,7 @@ use super::gunzip::Gunzip;
 use crate::config::Timeouts;
 use crate::error::{Phase, TransportError};
 use crate::wire::{HttpResponse, ResponseBody};
-use kubestrata_api_types::BoxError;
+use kubestrata_api_types::{BoxError, FOREVER};
 
 /// The body of one answer. After an error or the end nothing more comes.
 pub(crate) struct Chunks {
@@ -85,7 +85,7 @@ impl Chunks {
                 Some(Ok(piece)) => piece,
             };
             if self.phase == Phase::Body {
-                self.deadline.as_mut().reset(Instant::now() + self.limit);
+                self.deadline.as_mut().reset(Instant::now() + self.limit.min(FOREVER));
             }
             match &mut self.gunzip {
                 Some(gunzip) => gunzip.push(piece),

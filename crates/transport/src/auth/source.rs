@@ -89,7 +89,9 @@ impl Source {
                 let token = exec::run(plugin).await?;
                 Ok(Cached {
                     value: bearer(token.token.expose_secret())?,
-                    until: token.lifetime.map(|lifetime| Instant::now() + lifetime),
+                    until: token.lifetime.map(|lifetime| {
+                        Instant::now() + lifetime.min(kubestrata_api_types::FOREVER)
+                    }),
                 })
             }
         }

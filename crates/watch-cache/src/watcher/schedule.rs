@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kubestrata_api_types::FOREVER;
 use tokio::time::Instant;
 
 /// A last bookmark goes out this long before the end (kube-apiserver `nextBookmarkTime`).
@@ -18,7 +19,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(crate) fn new(now: Instant, interval: Option<Duration>, timeout: Duration) -> Self {
-        let mut schedule = Self { deadline: now + timeout, interval, bookmark: now };
+        let mut schedule = Self { deadline: now + timeout.min(FOREVER), interval, bookmark: now };
         schedule.plan(now);
         schedule
     }
@@ -46,7 +47,7 @@ impl Schedule {
 
     fn plan(&mut self, now: Instant) {
         let Some(interval) = self.interval else { return };
-        let regular = now + interval;
+        let regular = now + interval.min(FOREVER);
         self.bookmark = match self.deadline.checked_sub(BEFORE_END) {
             Some(last) if last > now && regular > last => last,
             _ => regular,
