@@ -6,9 +6,6 @@ use super::Findings;
 use crate::run::Failure;
 use crate::workspace::{Workspace, root};
 
-/// The only place that packages may come from.
-const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-
 /// Checks lints, README, licence and description of each member, and the sources of all packages.
 pub(crate) fn check(workspace: &Workspace, findings: &mut Findings) -> Result<(), Failure> {
     for member in workspace.members() {
@@ -27,8 +24,9 @@ pub(crate) fn check(workspace: &Workspace, findings: &mut Findings) -> Result<()
         readme(&member.name, folder, findings);
     }
     for package in &workspace.metadata.packages {
-        if package.source.as_ref().is_some_and(|source| source.repr != REGISTRY) {
-            findings.error(format!("{}: comes from elsewhere than crates.io", package.name));
+        if package.source.as_ref().is_some_and(|source| !source.is_crates_io()) {
+            findings
+                .error(format!("{}: comes from elsewhere than cargo's own registry", package.name));
         }
     }
     Ok(())
