@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubestrata_api_types::Kind as _;
+use kubestrata_informer::SyncError;
 use kubestrata_manager::{Action, Controller, Manager};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -59,6 +60,10 @@ pub(crate) async fn measure(stack: Stack, namespace: &str, workers: usize) -> Re
     tasks.spawn(manager.run(async { drop(stopped.await) }));
     let work = async {
         for informer in &informers {
+            // The manager starts it, in a task of its own that may not have come to that yet.
+            while let Err(SyncError::NotStarted { .. }) = informer.wait_synced(LIMIT).await {
+                sleep(Duration::from_millis(1)).await;
+            }
             informer.wait_synced(LIMIT).await?;
         }
         let sync = start.elapsed();
