@@ -1,7 +1,7 @@
 //! The main job: ReplicaSets up to a thousand pods, healing, scaling, and an exact end.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
-use kubestrata_controller::api_types::{SystemWorld, World as _};
 use kubestrata_controller::cache_client::Lister;
 use kubestrata_controller::manager::Cache;
 use kubestrata_controller::prelude::*;
@@ -19,25 +18,37 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::cleanup::Leftover;
 use crate::counted::Counted;
+use crate::outcome::{self, Outcome};
 use crate::progress::{Step, say};
-use crate::{cleanup, replicaset, signals, target};
+use crate::{cleanup, replicaset, target};
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How long the clean-up may take. `cargo xtask demo` ends a demo 120 s after Ctrl-C.
-const CLEAN_UP: Duration = Duration::from_secs(90);
 /// Requests of the demo itself at once, beside the controller's.
 const CONCURRENCY: usize = 32;
 /// Reconciles at once.
 const WORKERS: usize = 10;
 
+/// Arguments of the demo.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Run on this server, in a namespace of its own, instead of the embedded one.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    size: Size,
+}
+
 /// How much work there is.
-#[derive(Debug, Clone, Copy)]
-pub struct Size {
-    pub sets: u16,
-    pub replicas: u16,
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct Size {
+    /// ReplicaSets to make.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(10..=500))]
+    sets: u16,
+    /// Pods for each of them.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(5..=100))]
+    replicas: u16,
 }
 
 impl Size {
@@ -51,15 +62,6 @@ impl Size {
     }
 }
 
-/// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The end state, read live, is as it should be.
-    Exact,
-    /// Ctrl-C.
-    Interrupted,
-}
-
 /// Everything that the steps need.
 struct Job {
     service: Counted<Transport>,
@@ -70,46 +72,27 @@ struct Job {
 }
 
 /// Runs the job, and deletes all it made, also after a failure or Ctrl-C.
-pub async fn run(kubeconfig: Option<&Path>, size: Size) -> Result<Outcome, BoxError> {
-    let started = Instant::now();
-    let transport = target::connect(kubeconfig)?;
+pub async fn run(options: &Options) -> Result<Outcome, BoxError> {
+    let (started, size) = (Instant::now(), options.size);
+    let transport = target::connect(options.kubeconfig.as_deref())?;
     target::check(&transport).await?;
     let service = Counted::new(transport);
-    let namespace = format!("kubestrata-demo-{:08x}", SystemWorld::new().random() >> 32);
-    let place =
-        kubeconfig.map_or("the embedded server".to_owned(), |path| path.display().to_string());
+    let namespace = target::namespace();
     say(&format!(
-        "namespace {namespace} on {place}: {} ReplicaSets, {} pods",
+        "namespace {namespace} on {}: {} ReplicaSets, {} pods",
+        target::place(options.kubeconfig.as_deref()),
         size.sets,
         size.pods()
     ));
-
     let metrics = Memory::new();
     let cached_reads = Arc::new(AtomicU64::new(0));
-    let outcome = tokio::select! {
-        // An interrupt that comes with the end is an interrupt: the person wants out.
-        biased;
-        () = signals::asked_to_stop() => Ok(Outcome::Interrupted),
-        outcome = work(&service, &namespace, size, &metrics, &cached_reads) => outcome.map(|()| Outcome::Exact),
-    };
-    let seconds = started.elapsed().as_secs_f64();
-    let step = Step::new("deleting what was made", 1);
-    let cleaned = tokio::select! {
-        // Whoever asks a second time does not want to wait for the clean-up.
-        biased;
-        () = signals::asked_to_stop() => Err("interrupted again".into()),
-        cleaned = tokio::time::timeout(CLEAN_UP, cleanup::all(&service, &namespace)) => {
-            cleaned.unwrap_or_else(|_| Err(format!("not done after {} s", CLEAN_UP.as_secs()).into()))
-        }
-    };
-    match cleaned {
-        Ok(()) => step.done(),
-        Err(error) => {
-            step.failed();
-            return Err(Leftover { namespace, error, first: outcome.err() }.into());
-        }
-    }
-    let outcome = outcome?;
+    let mut seconds = 0.0;
+    let outcome = outcome::cleaned(&service, &namespace, async {
+        let outcome = work(&service, &namespace, size, &metrics, &cached_reads).await;
+        seconds = started.elapsed().as_secs_f64();
+        outcome
+    })
+    .await?;
     if outcome == Outcome::Exact {
         table(&service, &metrics, &cached_reads, seconds);
     }

@@ -1,59 +1,65 @@
 //! The demos of kubestrata. `--list` names them.
+//!
+//! A demo is a module with `Options` for its arguments and a `run` that takes them; to add one, add a variant to [`Demo`].
 
 mod cleanup;
 mod counted;
 mod job;
+mod outcome;
 mod progress;
 mod replicaset;
 mod signals;
 mod target;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::outcome::Outcome;
 
 /// Programs that show kubestrata at work.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask demo")]
+#[command(name = "cargo xtask demo", args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Which demo. Default: the main job.
-    #[arg(default_value = "replicaset")]
-    name: String,
-    /// Run on this server, in a namespace of its own, instead of the embedded one.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(subcommand)]
+    demo: Option<Demo>,
     /// Name the demos.
     #[arg(long)]
     list: bool,
-    /// ReplicaSets to make.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(10..=500))]
-    sets: u16,
-    /// Pods for each of them.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(5..=100))]
-    replicas: u16,
+    /// Without a name the main job runs.
+    #[command(flatten)]
+    main: job::Options,
 }
 
-const DEMOS: [(&str, &str); 1] =
-    [("replicaset", "a ReplicaSet controller brings up, heals and scales a thousand pods")];
+/// The table of demos: the name, what `--list` says of it, its arguments.
+#[derive(Debug, Subcommand)]
+enum Demo {
+    /// A ReplicaSet controller brings up, heals and scales a thousand pods.
+    Replicaset(job::Options),
+}
+
+impl Demo {
+    async fn run(self) -> Result<Outcome, kubestrata_controller::prelude::BoxError> {
+        match self {
+            Self::Replicaset(options) => job::run(&options).await,
+        }
+    }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if arguments.list {
-        for (name, what) in DEMOS {
-            println!("{name:<12} {what}");
+    let Arguments { demo, list, main } = Arguments::parse();
+    if list {
+        let table = Arguments::command();
+        for demo in table.get_subcommands() {
+            let what = demo.get_about().map(ToString::to_string).unwrap_or_default();
+            println!("{:<12} {what}", demo.get_name());
         }
         return ExitCode::SUCCESS;
     }
-    if !DEMOS.iter().any(|(name, _)| *name == arguments.name) {
-        eprintln!("there is no demo {:?}; --list names them", arguments.name);
-        return ExitCode::from(2);
-    }
-    let size = job::Size { sets: arguments.sets, replicas: arguments.replicas };
-    match job::run(arguments.kubeconfig.as_deref(), size).await {
-        Ok(job::Outcome::Exact) => ExitCode::SUCCESS,
-        Ok(job::Outcome::Interrupted) => {
+    match demo.unwrap_or(Demo::Replicaset(main)).run().await {
+        Ok(Outcome::Exact) => ExitCode::SUCCESS,
+        Ok(Outcome::Interrupted) => {
             eprintln!("interrupted; all that was made is deleted");
             ExitCode::from(130)
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kubestrata_apiserver::Server;
+use kubestrata_controller::api_types::{SystemWorld, World as _};
 use kubestrata_controller::prelude::*;
 use tokio::time::timeout;
 
@@ -42,6 +43,16 @@ pub fn connect(kubeconfig: Option<&Path>) -> Result<Transport, BoxError> {
         Some(path) => Transport::connect(Config::from_kubeconfig(path)?)?,
         None => Transport::over(Server::start_default(), Config::in_process())?,
     })
+}
+
+/// The server's name, for people.
+pub fn place(kubeconfig: Option<&Path>) -> String {
+    kubeconfig.map_or("the embedded server".to_owned(), |path| path.display().to_string())
+}
+
+/// A name for the demo's own namespace that nobody else has.
+pub fn namespace() -> String {
+    format!("kubestrata-demo-{:08x}", SystemWorld::new().random() >> 32)
 }
 
 /// Refuses where a kube-controller-manager holds its lease.
