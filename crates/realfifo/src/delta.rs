@@ -43,9 +43,47 @@ impl<T: Object> Delta<T> {
         }
     }
 
+    /// The object's state that the delta carries, if it carries one; of a deletion the last that is known.
+    pub fn object(&self) -> Option<&T> {
+        match self {
+            Self::Added(object)
+            | Self::Updated(object)
+            | Self::Replaced(object)
+            | Self::Sync(object) => Some(object),
+            Self::Deleted(deleted) => deleted.last(),
+            Self::ReplacedAll(_) | Self::SyncAll | Self::Bookmark(_) | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// An object that no key can stand for.
+    pub(crate) fn nameless(object: &T) -> Self {
+        Self::Unreadable(nameless(object))
+    }
+
+    /// Moves objects without a name to those that cannot be read: one must not cost the others (odf-operator PR 895 shows
+    /// how it can).
+    pub(crate) fn set_nameless_apart(snapshot: &mut Snapshot<T>) {
+        let Snapshot { items, unreadable, .. } = snapshot;
+        items.retain(|object| {
+            let usable = !object.name().is_empty();
+            if !usable {
+                unreadable.push(nameless(object));
+            }
+            usable
+        });
+    }
+
     /// Whether the delta may share a batch with others; one that is about everything may not.
     pub fn is_batchable(&self) -> bool {
         !matches!(self, Self::ReplacedAll(_) | Self::SyncAll | Self::Bookmark(_))
+    }
+}
+
+fn nameless<T: Object>(object: &T) -> Unreadable {
+    Unreadable {
+        key: None,
+        resource_version: object.resource_version(),
+        problem: "the object has no name".to_owned(),
     }
 }
 
@@ -87,7 +125,8 @@ pub struct Tombstone<T> {
     pub last: Option<T>,
 }
 
-/// Deltas to be processed together. Never empty, and each key at most once.
+/// Deltas to be processed together, never none. Each key occurs at most once, or all of them are of one key: the former
+/// from a [`RealFifo`](crate::RealFifo), the latter from a [`DeltaFifo`](crate::DeltaFifo).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "made by every queue")]
 pub struct Batch<T> {

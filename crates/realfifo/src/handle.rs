@@ -31,19 +31,15 @@ impl<T> Default for Config<T> {
 
 /// The two ends of an atomic [`RealFifo`].
 pub fn channel<T: Object + Clone>(config: Config<T>) -> (Producer<T>, Consumer<T>) {
-    over(RealFifo::new(config.limits, config.weigh), config.metrics)
+    let queue: Box<dyn Queue<T>> = Box::new(RealFifo::new(config.limits, config.weigh));
+    over(queue, config.metrics)
 }
 
 /// The two ends of any queue.
-pub fn over<T>(queue: impl Queue<T> + 'static, metrics: Metrics) -> (Producer<T>, Consumer<T>) {
+pub fn over<T>(queue: Box<dyn Queue<T>>, metrics: Metrics) -> (Producer<T>, Consumer<T>) {
     let shared = Arc::new(Shared {
         synced: Synced::new(queue.has_synced()),
-        inner: Mutex::new(Inner {
-            queue: Box::new(queue),
-            producer: None,
-            consumer: None,
-            consumer_gone: false,
-        }),
+        inner: Mutex::new(Inner { queue, producer: None, consumer: None, consumer_gone: false }),
         metrics,
     });
     (Producer(Arc::clone(&shared)), Consumer(shared))
@@ -249,9 +245,9 @@ impl<T> Consumer<T> {
         }
     }
 
-    fn mark_processed(&self, deltas: usize) {
+    fn mark_processed(&self) {
         let mut inner = self.0.inner.lock();
-        inner.queue.processed(deltas);
+        inner.queue.processed();
         let synced = inner.queue.has_synced();
         drop(inner);
         self.0.latch(synced);
@@ -310,7 +306,7 @@ impl<T> Drop for Processing<'_, T> {
         if !std::thread::panicking() {
             let latency = self.started.elapsed().as_secs_f64();
             self.consumer.0.metrics.processing_latency.observe(latency);
-            self.consumer.mark_processed(self.length);
+            self.consumer.mark_processed();
         }
     }
 }

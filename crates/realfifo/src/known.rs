@@ -12,3 +12,10 @@ pub trait KnownObjects<T>: Send + Sync + 'static {
     /// The object of a key, if it is there.
     fn get(&self, key: &ObjectKey) -> Option<T>;
 }
+
+/// All keys first: the implementation may hold a lock while it calls, which a `get` from within would meet.
+pub(crate) fn keys_of<T: 'static>(known: &dyn KnownObjects<T>) -> Vec<ObjectKey> {
+    let mut keys = Vec::new();
+    known.for_each_key(&mut |key| keys.push(key.clone()));
+    keys
+}

@@ -1,5 +1,7 @@
 //! The seam behind which queues can be swapped.
 
+use std::ops::{AddAssign, SubAssign};
+
 use kubestrata_api_types::Update;
 
 use crate::Batch;
@@ -24,11 +26,11 @@ pub trait Queue<T>: Send {
     /// Nothing more will come. What is queued can still be popped.
     fn close(&mut self);
 
-    /// Takes the next batch. The caller reports its length by [`Queue::processed`] before it pops again.
+    /// Takes the next batch. The caller reports it by [`Queue::processed`] before it pops again.
     fn pop(&mut self) -> Popped<T>;
 
-    /// The batch popped last, of `deltas` deltas, has been applied and handlers were told.
-    fn processed(&mut self, deltas: usize);
+    /// The batch popped last has been applied, and handlers were told. Updates may have been pushed since.
+    fn processed(&mut self);
 
     /// Whether the first state has been processed. Never false again once true.
     fn has_synced(&self) -> bool;
@@ -45,6 +47,20 @@ pub struct Load {
     pub items: usize,
     /// In bytes, as far as the queue's weight function knows them.
     pub bytes: usize,
+}
+
+impl AddAssign for Load {
+    fn add_assign(&mut self, other: Self) {
+        self.items += other.items;
+        self.bytes += other.bytes;
+    }
+}
+
+impl SubAssign for Load {
+    fn sub_assign(&mut self, other: Self) {
+        self.items -= other.items;
+        self.bytes -= other.bytes;
+    }
 }
 
 /// What [`Queue::pop`] found.

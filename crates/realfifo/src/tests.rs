@@ -1,5 +1,7 @@
 //! Tests of the queue, with a consumer that applies batches as client-go's informer does.
 
+mod contract;
+mod differences;
 mod handle;
 mod model;
 mod vectors;
@@ -13,7 +15,10 @@ use kubestrata_api_types::{
 };
 use kubestrata_testkit::Thing;
 
-use crate::{Deleted, Delta, KnownObjects, Limits, Popped, Queue, RealFifo, Tombstone};
+use crate::{
+    Batch, Deleted, Delta, DeltaFifo, KnownObjects, Limits, Merging, Popped, Queue, RealFifo,
+    Tombstone,
+};
 
 fn thing(text: &str) -> Thing {
     text.parse().unwrap()
@@ -50,6 +55,40 @@ fn fifo() -> RealFifo<Thing> {
     RealFifo::new(Limits::default(), |_| 1)
 }
 
+/// Every queue there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Atomic,
+    Apart,
+    Delta,
+    DeltaToNewest,
+}
+
+impl Which {
+    const ALL: [Self; 4] = [Self::Atomic, Self::Apart, Self::Delta, Self::DeltaToNewest];
+
+    /// A queue, with the consumer whose store it knows.
+    fn queue(self, limits: Limits) -> (Box<dyn Queue<Thing>>, Applied) {
+        let applied = Applied::default();
+        let store = Arc::new(applied.store.clone());
+        let queue: Box<dyn Queue<Thing>> = match self {
+            Self::Atomic => Box::new(RealFifo::new(limits, |_| 1)),
+            Self::Apart => Box::new(RealFifo::with_known_objects(limits, |_| 1, store)),
+            Self::Delta => Box::new(DeltaFifo::new(limits, |_| 1, store, Merging::Deletions)),
+            Self::DeltaToNewest => {
+                Box::new(DeltaFifo::new(limits, |_| 1, store, Merging::ToNewest))
+            }
+        };
+        (queue, applied)
+    }
+}
+
+fn push(queue: &mut dyn Queue<Thing>, updates: &[&str]) {
+    for text in updates {
+        queue.push(update(text));
+    }
+}
+
 /// The store of a consumer, shared with queues that ask it.
 #[derive(Clone, Default)]
 struct Store(Arc<Mutex<BTreeMap<ObjectKey, Thing>>>);
@@ -73,20 +112,29 @@ struct Applied {
 
 impl Applied {
     /// Pops and applies all there is.
-    fn drain(&mut self, queue: &mut impl Queue<Thing>) -> &mut Self {
+    fn drain(&mut self, queue: &mut dyn Queue<Thing>) -> &mut Self {
         while self.one(queue) {}
         self
     }
 
     /// Pops and applies one batch.
-    fn one(&mut self, queue: &mut impl Queue<Thing>) -> bool {
+    fn one(&mut self, queue: &mut dyn Queue<Thing>) -> bool {
         let Popped::Batch(batch) = queue.pop() else { return false };
-        let length = batch.deltas.len();
+        self.batch(batch);
+        queue.processed();
+        true
+    }
+
+    /// Applies one batch.
+    fn batch(&mut self, batch: Batch<Thing>) {
         for delta in batch.deltas {
             self.apply(delta, batch.initial);
         }
-        queue.processed(length);
-        true
+    }
+
+    /// What was told since the last call.
+    fn told(&mut self) -> String {
+        std::mem::take(&mut self.log)
     }
 
     fn line(&mut self, line: &str) {

@@ -31,7 +31,6 @@ fn every_change_in_order() {
 
     let mut amounts = Vec::new();
     while let Popped::Batch(Batch { deltas, .. }) = queue.pop() {
-        let length = deltas.len();
         for delta in deltas {
             match delta {
                 Delta::ReplacedAll(state) => assert_eq!(state.items.len(), 2),
@@ -42,7 +41,7 @@ fn every_change_in_order() {
                 other => panic!("not expected: {other:?}"),
             }
         }
-        queue.processed(length);
+        queue.processed();
         assert!(queue.has_synced());
     }
     assert_eq!(amounts, [3, 4]);

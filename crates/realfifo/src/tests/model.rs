@@ -6,8 +6,11 @@ use std::sync::Arc;
 use kubestrata_api_types::{Event, Object as _, ObjectKey, Snapshot, Update, World as _};
 use kubestrata_testkit::{FakeWorld, Thing};
 
-use super::Applied;
-use crate::{Delta, Limits, Load, Popped, Queue, RealFifo};
+use super::{Applied, Store};
+use crate::{
+    Deleted, Delta, DeltaFifo, KnownObjects, Limits, Load, Merging, Popped, Queue, RealFifo,
+    Tombstone,
+};
 
 /// The naive queue: one entry per update, and rules told once more in the most direct way.
 #[derive(Default)]
@@ -17,6 +20,7 @@ struct Model {
     state: BTreeMap<ObjectKey, Thing>,
     seen_any: bool,
     first_is_state: bool,
+    taken_first: bool,
     first_processed: bool,
 }
 
@@ -42,6 +46,7 @@ impl Model {
             self.seen_any = true;
             self.first_is_state = matches!(update, Update::Replace(_));
             self.first_processed = !self.first_is_state;
+            self.taken_first = self.first_processed;
         }
         self.queued.push_back(update.clone());
     }
@@ -62,7 +67,8 @@ impl Model {
             && deltas.len() < most
             && deltas.iter().all(Delta::is_batchable);
         assert!(!could_go_on, "the batch ended too early");
-        self.first_processed = self.seen_any;
+        // A state counts once it is processed itself: what was taken before it came does not.
+        self.taken_first |= self.seen_any;
     }
 }
 
@@ -123,6 +129,8 @@ fn atomic_queue_is_the_plain_list() {
         let mut queue = RealFifo::new(limits, |object: &Thing| object.name.len());
         let mut model = Model::default();
         let mut applied = Applied::default();
+        // Pushes fall between pop and processed, as they do between the two async ends.
+        let mut in_process = false;
         for version in 1..300 {
             if world.chance(60) {
                 let update = random_update(&world, version);
@@ -130,17 +138,21 @@ fn atomic_queue_is_the_plain_list() {
                     model.push(&update);
                     queue.push(update);
                 }
+            } else if in_process {
+                in_process = false;
+                model.first_processed = model.taken_first;
+                queue.processed();
             } else if let Popped::Batch(batch) = queue.pop() {
+                in_process = true;
                 assert_eq!(batch.initial, !model.first_processed);
                 model.popped(&batch.deltas, limits.batch);
-                let length = batch.deltas.len();
                 batch.deltas.into_iter().for_each(|delta| applied.apply(delta, false));
-                queue.processed(length);
             }
             let items: usize = model.queued.iter().map(|update| queue.measure(update).items).sum();
             assert_eq!(queue.load().items, items, "seed {seed}");
             assert_eq!(queue.has_synced(), model.first_processed && model.seen_any, "seed {seed}");
         }
+        queue.processed();
         applied.drain(&mut queue);
         assert_eq!(*applied.store.0.lock().unwrap(), model.state, "seed {seed}");
         assert_eq!(queue.load(), Load::default());
@@ -176,6 +188,117 @@ fn known_objects_queue_reaches_the_same_state() {
             model.state.keys().map(ToString::to_string).collect::<Vec<_>>()
         );
         let _ = world.random();
+    }
+}
+
+/// The naive `DeltaFifo`: one list of all that waits; what is taken is gathered by key at the moment of taking.
+#[derive(Default)]
+struct ByKey {
+    queued: Vec<(ObjectKey, Delta<Thing>)>,
+    version: Option<u64>,
+}
+
+impl ByKey {
+    fn put(&mut self, delta: Delta<Thing>) {
+        self.queued.push((delta.key().expect("this model pushes named objects"), delta));
+    }
+
+    fn newest(&self, key: &ObjectKey) -> Option<&Delta<Thing>> {
+        self.queued.iter().rev().find(|(other, _)| other == key).map(|(_, delta)| delta)
+    }
+
+    /// The oldest waiting key and all that waits for it.
+    fn take(&mut self) -> Option<Vec<Delta<Thing>>> {
+        let Some((key, _)) = self.queued.first().cloned() else {
+            return Some(vec![Delta::Bookmark(self.version.take()?.into())]);
+        };
+        let (taken, left) =
+            std::mem::take(&mut self.queued).into_iter().partition(|(k, _)| *k == key);
+        self.queued = left;
+        let taken: Vec<(ObjectKey, Delta<Thing>)> = taken;
+        Some(compressed(taken.into_iter().map(|(_, delta)| delta)))
+    }
+}
+
+/// client-go's `dedupDeltas`, applied to each pair in turn.
+fn compressed(deltas: impl Iterator<Item = Delta<Thing>>) -> Vec<Delta<Thing>> {
+    let mut out: Vec<Delta<Thing>> = Vec::new();
+    for delta in deltas {
+        let both = matches!((out.last(), &delta), (Some(Delta::Deleted(_)), Delta::Deleted(_)));
+        let older_is_tombstone = matches!(out.last(), Some(Delta::Deleted(Deleted::Missed(_))));
+        match (both, older_is_tombstone) {
+            (true, true) => *out.last_mut().unwrap() = delta,
+            (true, false) => {}
+            (false, _) => out.push(delta),
+        }
+    }
+    out
+}
+
+/// Two hundred seeds of a `DeltaFifo` with client-go's merging: each batch is what the naive list gathers.
+#[test]
+fn delta_fifo_is_the_plain_list_gathered_by_key() {
+    for seed in 0..200 {
+        let world = FakeWorld::new(seed);
+        let store = Store::default();
+        let known = Arc::new(store.clone());
+        let mut queue = DeltaFifo::new(Limits::default(), |_| 1, known, Merging::Deletions);
+        let (mut model, mut applied) =
+            (ByKey::default(), Applied { store: store.clone(), log: String::new() });
+        // The model has no word for what is in process, so here nothing is pushed meanwhile.
+        for version in 1..300 {
+            if !world.chance(60) {
+                let popped = match queue.pop() {
+                    Popped::Batch(batch) => Some(batch.deltas),
+                    _ => None,
+                };
+                assert_eq!(popped, model.take(), "seed {seed}");
+                popped.into_iter().flatten().for_each(|delta| applied.apply(delta, false));
+                queue.processed();
+                continue;
+            }
+            let update = random_update(&world, version);
+            queue.push(update.clone());
+            match update {
+                Update::Event(Event::Added(object)) => model.put(Delta::Added(object)),
+                Update::Event(Event::Modified(object)) => model.put(Delta::Updated(object)),
+                Update::Event(Event::Deleted(object)) => {
+                    let (newest, key) = (model.newest(&object.key()), object.key());
+                    // The version of a deletion that is dropped, or that merges into an earlier one, is told.
+                    let dropped = match newest {
+                        None => store.get(&key).is_none(),
+                        Some(delta) => matches!(delta, Delta::Deleted(Deleted::Observed(_))),
+                    };
+                    if dropped {
+                        model.version = Some(version);
+                    } else {
+                        model.put(Delta::Deleted(Deleted::Observed(object)));
+                    }
+                }
+                Update::Event(_) => model.version = Some(version),
+                Update::Replace(state) => {
+                    let present: HashSet<ObjectKey> = state.items.iter().map(Thing::key).collect();
+                    let mut gone: Vec<ObjectKey> = Vec::new();
+                    let queued = model.queued.iter().map(|(key, _)| key.clone());
+                    let mut known = Vec::new();
+                    store.for_each_key(&mut |key| known.push(key.clone()));
+                    for key in queued.chain(known) {
+                        if !present.contains(&key) && !gone.contains(&key) {
+                            gone.push(key);
+                        }
+                    }
+                    state.items.into_iter().for_each(|object| model.put(Delta::Replaced(object)));
+                    for key in gone {
+                        let last = match model.newest(&key) {
+                            Some(delta) => delta.object().cloned(),
+                            None => store.get(&key),
+                        };
+                        model.put(Delta::Deleted(Deleted::Missed(Tombstone { key, last })));
+                    }
+                    model.version = Some(version);
+                }
+            }
+        }
     }
 }
 

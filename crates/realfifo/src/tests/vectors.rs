@@ -4,14 +4,8 @@ use std::sync::Arc;
 
 use expect_test::expect;
 
-use super::{Applied, Store, fifo, thing, update};
+use super::{Applied, Store, fifo, push, thing, update};
 use crate::{Delta, KnownObjects, Limits, Popped, Queue, RealFifo};
-
-fn push(queue: &mut impl Queue<kubestrata_testkit::Thing>, updates: &[&str]) {
-    for text in updates {
-        queue.push(update(text));
-    }
-}
 
 /// A queue of known objects, and the consumer whose store it knows.
 fn known() -> (RealFifo<kubestrata_testkit::Thing>, Applied) {
@@ -24,7 +18,7 @@ fn known() -> (RealFifo<kubestrata_testkit::Thing>, Applied) {
 fn batches(queue: &mut impl Queue<kubestrata_testkit::Thing>) -> Vec<usize> {
     let mut lengths = Vec::new();
     while let Popped::Batch(batch) = queue.pop() {
-        queue.processed(batch.deltas.len());
+        queue.processed();
         lengths.push(batch.deltas.len());
     }
     lengths
@@ -111,7 +105,7 @@ fn q4_empty_first_state() {
     assert!(!queue.has_synced());
     let Popped::Batch(batch) = queue.pop() else { panic!() };
     assert!(batch.initial && !queue.has_synced());
-    queue.processed(1);
+    queue.processed();
     assert!(queue.has_synced());
 }
 
@@ -155,7 +149,7 @@ fn q7_initial_boundary() {
         lengths.push(batch.deltas.len());
         initial.push(batch.initial);
         assert!(!batch.initial || !queue.has_synced());
-        queue.processed(batch.deltas.len());
+        queue.processed();
         for delta in batch.deltas {
             applied.apply(delta, batch.initial);
         }

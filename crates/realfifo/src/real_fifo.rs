@@ -2,31 +2,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::mem::size_of;
 use std::sync::Arc;
 
-use kubestrata_api_types::{Event, Object, ObjectKey, Snapshot, Unreadable, Update};
+use kubestrata_api_types::{Event, Object, ObjectKey, Snapshot, Update};
 
-use crate::{Batch, Deleted, Delta, KnownObjects, Load, Popped, Queue, Tombstone};
-
-/// Bounds of a [`RealFifo`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "written as literals with ..Default")]
-pub struct Limits {
-    /// Deltas in one batch. Default 1000, as in client-go.
-    pub batch: usize,
-    /// Queued items from which on the producer waits. Default 2000: client-go holds its lock, and so stops its
-    /// reflector, from two full batches on.
-    pub items: usize,
-    /// Queued bytes from which on the producer waits. Default 64 MiB; client-go has no such bound.
-    pub bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { batch: 1000, items: 2000, bytes: 64 << 20 }
-    }
-}
+use crate::in_process::InProcess;
+use crate::known::keys_of;
+use crate::scale::{Scale, Slot};
+use crate::{Batch, Deleted, Delta, KnownObjects, Limits, Load, Popped, Queue, Tombstone};
 
 /// Every change in the order of arrival, none merged, none dropped.
 ///
@@ -36,21 +19,19 @@ impl Default for Limits {
 pub struct RealFifo<T> {
     queued: VecDeque<Slot<T>>,
     load: Load,
-    limits: Limits,
-    weigh: fn(&T) -> usize,
+    scale: Scale<T>,
     known: Option<Arc<dyn KnownObjects<T>>>,
+    /// Of the batch popped last; only with known objects.
+    in_process: InProcess<T>,
     /// Something other than a bookmark has come.
     populated: bool,
     /// Deltas of the first state that are not processed yet.
     initial: usize,
+    /// Those of them that are in process. What was popped before the first state came must not count for it.
+    initial_in_process: usize,
     /// Latched: the first state has been processed.
     synced: bool,
     closed: bool,
-}
-
-struct Slot<T> {
-    delta: Delta<T>,
-    load: Load,
 }
 
 impl<T: Object + Clone> RealFifo<T> {
@@ -59,11 +40,12 @@ impl<T: Object + Clone> RealFifo<T> {
         Self {
             queued: VecDeque::new(),
             load: Load::default(),
-            limits,
-            weigh,
+            scale: Scale::new(limits, weigh),
             known: None,
+            in_process: InProcess::default(),
             populated: false,
             initial: 0,
+            initial_in_process: 0,
             synced: false,
             closed: false,
         }
@@ -89,37 +71,9 @@ impl<T: Object + Clone> RealFifo<T> {
     }
 
     fn append(&mut self, delta: Delta<T>) {
-        let load = self.weigh_delta(&delta);
-        self.load.items += load.items;
-        self.load.bytes += load.bytes;
-        self.queued.push_back(Slot { delta, load });
-    }
-
-    fn weigh_delta(&self, delta: &Delta<T>) -> Load {
-        let bytes = match delta {
-            Delta::Added(object)
-            | Delta::Updated(object)
-            | Delta::Replaced(object)
-            | Delta::Sync(object)
-            | Delta::Deleted(Deleted::Observed(object)) => (self.weigh)(object),
-            Delta::Deleted(Deleted::Missed(tombstone)) => {
-                tombstone.last.as_ref().map_or(0, self.weigh)
-            }
-            Delta::ReplacedAll(snapshot) => return self.weigh_snapshot(snapshot),
-            Delta::Unreadable(unreadable) => unreadable.problem.len(),
-            Delta::SyncAll | Delta::Bookmark(_) => 0,
-        };
-        Load { items: 1, bytes: bytes + size_of::<Slot<T>>() }
-    }
-
-    fn weigh_snapshot(&self, snapshot: &Snapshot<T>) -> Load {
-        let problems: usize = snapshot.unreadable.iter().map(|object| object.problem.len()).sum();
-        Load {
-            items: (snapshot.items.len() + snapshot.unreadable.len()).max(1),
-            bytes: snapshot.items.iter().map(self.weigh).sum::<usize>()
-                + problems
-                + size_of::<Slot<T>>(),
-        }
+        let slot = self.scale.slot(delta);
+        self.load += slot.load;
+        self.queued.push_back(slot);
     }
 
     fn change(&mut self, delta: Delta<T>) {
@@ -131,22 +85,14 @@ impl<T: Object + Clone> RealFifo<T> {
 
     fn object(&mut self, object: T, make: fn(T) -> Delta<T>) {
         if object.name().is_empty() {
-            self.append(Delta::Unreadable(nameless(&object)));
+            self.append(Delta::nameless(&object));
         } else {
             self.change(make(object));
         }
     }
 
     fn replace(&mut self, mut snapshot: Snapshot<T>) {
-        let Snapshot { items, unreadable, .. } = &mut snapshot;
-        // One object without a name must not cost the others (odf-operator PR 895 shows how it can).
-        items.retain(|object| {
-            let usable = !object.name().is_empty();
-            if !usable {
-                unreadable.push(nameless(object));
-            }
-            usable
-        });
+        Delta::set_nameless_apart(&mut snapshot);
         let version = snapshot.resource_version.clone();
         let apart = self.known.clone();
         match &apart {
@@ -168,20 +114,22 @@ impl<T: Object + Clone> RealFifo<T> {
     /// The steps of client-go's non-atomic `Replace`, in its order: deletions of what only the queue knows, deletions of
     /// what only the consumer knows, then the state.
     fn take_apart(&mut self, snapshot: Snapshot<T>, known: &dyn KnownObjects<T>) {
-        let present: HashSet<ObjectKey> = snapshot.items.iter().map(Object::key).collect();
+        let present = present(&snapshot);
         let (order, last) = self.last_queued();
-        let mut tombstones = Vec::new();
+        let mut tombstones =
+            self.in_process.gone(|key| present.contains(key) || last.contains_key(key));
         for key in order {
             // k/k#115658: what was queued and never consumed needs its deletion too.
-            let index = last[&key];
-            let deleted = matches!(self.queued[index].delta, Delta::Deleted(_));
-            if !present.contains(&key) && !deleted {
-                let last = object_of(&self.queued[index].delta).cloned();
+            let delta = &self.queued[last[&key]].delta;
+            if !present.contains(&key) && !matches!(delta, Delta::Deleted(_)) {
+                let last = delta.object().cloned();
                 tombstones.push(Tombstone { key, last });
             }
         }
-        for key in known_keys(known) {
-            if !present.contains(&key) && !last.contains_key(&key) {
+        let in_process = self.in_process.keys();
+        for key in keys_of(known) {
+            let elsewhere = last.contains_key(&key) || in_process.contains(&key);
+            if !present.contains(&key) && !elsewhere {
                 let last = known.get(&key);
                 tombstones.push(Tombstone { key, last });
             }
@@ -219,7 +167,7 @@ impl<T: Object + Clone> RealFifo<T> {
         let mut keys = HashSet::new();
         let most = if self.initial > 0 { self.initial } else { usize::MAX };
         let mut length = 0;
-        for slot in self.queued.iter().take(self.limits.batch.max(1).min(most)) {
+        for slot in self.queued.iter().take(self.scale.limits.batch.max(1).min(most)) {
             if !slot.delta.is_batchable() {
                 // It is about everything, so it goes alone.
                 return length.max(1);
@@ -239,51 +187,19 @@ impl<T: Object + Clone> RealFifo<T> {
     }
 }
 
-/// All keys first: the implementation may hold a lock while it calls, which a `get` from within would meet.
-fn known_keys<T: 'static>(known: &dyn KnownObjects<T>) -> Vec<ObjectKey> {
-    let mut keys = Vec::new();
-    known.for_each_key(&mut |key| keys.push(key.clone()));
-    keys
-}
-
-fn nameless<T: Object>(object: &T) -> Unreadable {
-    Unreadable {
-        key: None,
-        resource_version: object.resource_version(),
-        problem: "the object has no name".to_owned(),
-    }
-}
-
-fn object_of<T>(delta: &Delta<T>) -> Option<&T> {
-    match delta {
-        Delta::Added(object)
-        | Delta::Updated(object)
-        | Delta::Replaced(object)
-        | Delta::Sync(object)
-        | Delta::Deleted(Deleted::Observed(object)) => Some(object),
-        Delta::Deleted(Deleted::Missed(tombstone)) => tombstone.last.as_ref(),
-        Delta::ReplacedAll(_) | Delta::SyncAll | Delta::Bookmark(_) | Delta::Unreadable(_) => None,
-    }
+/// Keys of all objects of a state: also of those that cannot be read, which are there all the same.
+pub(crate) fn present<T: Object>(snapshot: &Snapshot<T>) -> HashSet<ObjectKey> {
+    let unreadable = snapshot.unreadable.iter().filter_map(|unreadable| unreadable.key.clone());
+    snapshot.items.iter().map(Object::key).chain(unreadable).collect()
 }
 
 impl<T: Object + Clone> Queue<T> for RealFifo<T> {
     fn measure(&self, update: &Update<T>) -> Load {
-        let slot = size_of::<Slot<T>>();
-        match update {
-            Update::Replace(snapshot) => self.weigh_snapshot(snapshot),
-            Update::Event(Event::Unreadable(unreadable)) => {
-                Load { items: 1, bytes: unreadable.problem.len() + slot }
-            }
-            Update::Event(event) => {
-                Load { items: 1, bytes: event.object().map_or(0, self.weigh) + slot }
-            }
-        }
+        self.scale.update(update)
     }
 
     fn admits(&self, load: Load) -> bool {
-        self.queued.is_empty()
-            || (self.load.items.saturating_add(load.items) <= self.limits.items
-                && self.load.bytes.saturating_add(load.bytes) <= self.limits.bytes)
+        self.queued.is_empty() || self.scale.admits(self.load, load)
     }
 
     fn push(&mut self, update: Update<T>) {
@@ -308,10 +224,13 @@ impl<T: Object + Clone> Queue<T> for RealFifo<T> {
             self.append(Delta::SyncAll);
             return;
         };
-        // An older stored object must never follow a newer queued one.
+        // An older stored object must never follow a newer one on its way there.
         let (_, queued) = self.last_queued();
-        let unqueued = known_keys(&*known).into_iter().filter(|key| !queued.contains_key(key));
-        let again: Vec<_> = unqueued.filter_map(|key| known.get(&key)).collect();
+        let in_process = self.in_process.keys();
+        let at_rest = keys_of(&*known)
+            .into_iter()
+            .filter(|key| !queued.contains_key(key) && !in_process.contains(key));
+        let again: Vec<_> = at_rest.filter_map(|key| known.get(&key)).collect();
         for object in again {
             self.append(Delta::Sync(object));
         }
@@ -329,20 +248,24 @@ impl<T: Object + Clone> Queue<T> for RealFifo<T> {
         let length = self.batch_length();
         let mut deltas = Vec::with_capacity(length);
         for slot in self.queued.drain(..length) {
-            self.load.items -= slot.load.items;
-            self.load.bytes -= slot.load.bytes;
+            self.load -= slot.load;
+            if self.known.is_some() {
+                self.in_process.note(&slot.delta);
+            }
             deltas.push(slot.delta);
         }
+        self.initial_in_process = length.min(self.initial);
         if self.queued.is_empty() {
             debug_assert_eq!(self.load, Load::default(), "an empty queue weighs nothing");
             // A burst must not pin its memory for ever.
-            self.queued.shrink_to(self.limits.batch);
+            self.queued.shrink_to(self.scale.limits.batch);
         }
         Popped::Batch(Batch { deltas, initial })
     }
 
-    fn processed(&mut self, deltas: usize) {
-        self.initial = self.initial.saturating_sub(deltas);
+    fn processed(&mut self) {
+        self.in_process.clear();
+        self.initial -= std::mem::take(&mut self.initial_in_process);
         self.check_synced();
     }
 
@@ -359,7 +282,7 @@ impl<T> fmt::Debug for RealFifo<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RealFifo")
             .field("load", &self.load)
-            .field("limits", &self.limits)
+            .field("limits", &self.scale.limits)
             .field("initial", &self.initial)
             .field("synced", &self.synced)
             .field("closed", &self.closed)
