@@ -73,11 +73,12 @@ impl Head {
     /// itself starts `before` bytes earlier.
     pub(crate) fn cut(&mut self, cut: &Range<usize>, before: usize) {
         let (end, length, before) = (offset(cut.end), offset(cut.len()), offset(before));
+        let start = self.metadata.start;
         self.metadata.start -= before;
         self.metadata.end -= length + before;
         for text in self.texts.iter_mut().chain(self.uid.as_mut()) {
-            // An empty text may stand anywhere, also before the metadata.
-            if text.at & IN_EXTRA == 0 && text.length > 0 {
+            // An empty text and an owner's flag stand nowhere in the metadata.
+            if text.at & IN_EXTRA == 0 && text.at >= start {
                 text.at -= before + if text.at >= end { length } else { 0 };
             }
         }

@@ -241,7 +241,8 @@ fn managed_fields_are_cut_in_one_pass() {
         let filler = "y".repeat(padding);
         let mut metadata = Vec::new();
         crate::wire::put_bytes(&mut metadata, 1, b"a");
-        metadata.extend([&label[..], &entry, &entry].concat());
+        // The controller of the object, of which the head keeps a flag.
+        metadata.extend([&label[..], b"\x6a\x02\x30\x01", &entry, &entry].concat());
         crate::wire::put_bytes(&mut metadata, 5, filler.as_bytes());
         let mut message = Vec::new();
         crate::wire::put_bytes(&mut message, 2, b"");
