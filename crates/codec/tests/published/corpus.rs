@@ -3,8 +3,6 @@
 //! The golden files are fully filled, so that they say nothing of what is absent. `schema/corpus` writes such
 //! objects in both encodings; with `KUBESTRATA_CORPUS` set to its output, all must be converted both ways byte for byte.
 
-#![expect(clippy::unwrap_used, reason = "a test: a failure is a panic")]
-
 use std::fs::File;
 use std::io::{BufReader, Read};
 
