@@ -26,6 +26,11 @@ pub struct Writer<T: Stored> {
 }
 
 impl<T: Stored> Writer<T> {
+    /// A reader of this store.
+    pub fn reader(&self) -> Reader<T> {
+        Reader::new(Arc::clone(&self.shared))
+    }
+
     /// Stores one object; the store's version advances to the object's. Returns the object that was there.
     pub fn upsert(&mut self, object: T) -> Batch<T> {
         self.apply(vec![Change::Upsert(object)])
