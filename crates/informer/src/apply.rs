@@ -1,13 +1,12 @@
 //! From deltas to the store and to what handlers are told: no lock, no waiting.
 
-use std::sync::Arc;
-
 use kubestrata_api_types::{ResourceVersion, Snapshot, Unreadable};
 use kubestrata_realfifo::{Deleted, Delta};
-use kubestrata_store_index::{Change, Reader, Stored, Writer};
+use kubestrata_store_index::Change;
 
 use crate::Problem;
-use crate::listener::Notice;
+use crate::notice::Notice;
+use crate::sink::{AnyStore, Item, StoreReader};
 
 /// How deltas are understood.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +14,7 @@ pub(crate) struct Rules {
     /// An object with another uid than the stored one is told as an update.
     pub(crate) recreate_as_update: bool,
     /// A deletion of an object that is not stored is told all the same, as client-go does; not where a transform skips
-    /// objects.
+    /// objects, nor where a queue may merge an object's beginning with its end.
     pub(crate) tell_unknown_deletes: bool,
     /// Whether anybody listens.
     pub(crate) tell: bool,
@@ -35,9 +34,9 @@ impl<T> Default for Outcome<T> {
 }
 
 /// Puts a batch into the store and tells what is to be said of it, in the queue's order.
-pub(crate) fn apply<T: Stored>(
-    writer: &mut Writer<T>,
-    reader: &Reader<T>,
+pub(crate) fn apply<T: Item>(
+    store: &mut dyn AnyStore<T>,
+    reader: &dyn StoreReader<T>,
     deltas: Vec<Delta<T>>,
     initial: bool,
     rules: Rules,
@@ -72,15 +71,15 @@ pub(crate) fn apply<T: Stored>(
                 outcome.problems.push(Problem::Unreadable(unreadable));
             }
             Delta::ReplacedAll(snapshot) => {
-                replace(writer, reader, snapshot, initial, rules, &mut outcome)
+                replace(store, reader, snapshot, initial, rules, &mut outcome)
             }
-            Delta::SyncAll => outcome.notices.push(Notice::Resync(Arc::new(reader.freeze()))),
+            Delta::SyncAll => outcome.notices.push(Notice::Resync(reader.freeze())),
         }
     }
-    let batch = writer.apply(changes);
-    outcome.problems.extend(batch.problems.into_iter().map(Problem::Index));
+    let applied = store.apply(changes);
+    outcome.problems.extend(applied.problems.into_iter().map(Problem::Index));
     if rules.tell {
-        for (said, previous) in said.into_iter().zip(batch.previous) {
+        for (said, previous) in said.into_iter().zip(applied.previous) {
             say(said, previous, initial, rules, &mut outcome.notices);
         }
     }
@@ -94,7 +93,7 @@ enum Said<T> {
     Nothing,
 }
 
-fn say<T: Stored>(
+fn say<T: Item>(
     said: Said<T>,
     previous: Option<T>,
     initial: bool,
@@ -107,8 +106,13 @@ fn say<T: Stored>(
             if previous.is_none() && !rules.tell_unknown_deletes {
                 return;
             }
+            let (last, known) = match (last, previous) {
+                // A queue that merges changes may tell of an object's end whose beginning it did not tell.
+                (Some(last), Some(stored)) if is_other(&stored, &last) => (Some(stored), false),
+                (last, stored) => (last.or(stored), known),
+            };
             // Without any state there is nothing to tell of, and nobody was ever told of the object.
-            if let Some(last) = last.or(previous) {
+            if let Some(last) = last {
                 notices.push(Notice::Delete { last, final_state_known: known });
             }
         }
@@ -116,7 +120,7 @@ fn say<T: Stored>(
     }
 }
 
-fn changed<T: Stored>(
+fn changed<T: Item>(
     previous: Option<T>,
     object: T,
     initial: bool,
@@ -137,13 +141,13 @@ fn changed<T: Stored>(
 }
 
 /// Whether the name is the same and the object is not: it was deleted and made again.
-fn is_other<T: Stored>(old: &T, new: &T) -> bool {
+fn is_other<T: Item>(old: &T, new: &T) -> bool {
     matches!((old.uid(), new.uid()), (Some(old), Some(new)) if old != new)
 }
 
-fn replace<T: Stored>(
-    writer: &mut Writer<T>,
-    reader: &Reader<T>,
+fn replace<T: Item>(
+    store: &mut dyn AnyStore<T>,
+    reader: &dyn StoreReader<T>,
     snapshot: Snapshot<T>,
     initial: bool,
     rules: Rules,
@@ -158,7 +162,7 @@ fn replace<T: Stored>(
         outcome.problems.push(Problem::Unreadable(unreadable));
     }
     let told = if rules.tell { items.clone() } else { Vec::new() };
-    let replaced = writer.replace(items, version);
+    let replaced = store.replace(items, version);
     outcome.problems.extend(replaced.problems.into_iter().map(Problem::Index));
     if !rules.tell {
         return;
@@ -170,6 +174,6 @@ fn replace<T: Stored>(
     }
 }
 
-fn stored_state<T: Stored>(reader: &Reader<T>, unreadable: &Unreadable) -> Option<T> {
+fn stored_state<T: Item>(reader: &dyn StoreReader<T>, unreadable: &Unreadable) -> Option<T> {
     reader.get(unreadable.key.as_ref()?)
 }

@@ -1,29 +1,52 @@
-//! From the reflector to the queue, by way of the transform.
+//! From the reflector to the queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kubestrata_api_types::{Event, Unreadable, Update};
+use kubestrata_api_types::{Event, Snapshot, Unreadable, Update};
 use kubestrata_realfifo::Producer;
 use kubestrata_reflector::Reflector;
-use kubestrata_store_index::Stored;
+use tokio::time::Instant;
 
-use crate::Transform;
 use crate::informer::Shared;
+use crate::sink::Item;
+use crate::{Transform, WhenGone};
 
-/// Runs until the consumer of the queue is gone.
-pub(crate) async fn feed<T: Stored>(
+/// Runs until the consumer of the queue is gone, or the resource is and the informer is to stop with it.
+pub(crate) async fn feed<T: Item>(
     mut reflector: Reflector<T>,
     mut producer: Producer<T>,
-    transform: Option<Transform<T>>,
+    when_gone: WhenGone,
     shared: Arc<Shared<T>>,
 ) {
+    let synced = producer.synced();
+    let after = match when_gone {
+        WhenGone::Keep => None,
+        WhenGone::Clear { after } | WhenGone::Stop { after } => Some(after),
+    };
+    let mut acted: Option<Instant> = None;
     loop {
-        let mut update = reflector.next().await;
-        if let Some(transform) = &transform {
-            update = transform_update(transform, update);
-        }
+        let update = tokio::select! {
+            // What still comes is told before its absence counts.
+            biased;
+            update = reflector.next() => update,
+            since = shared.absence.lasting(after, acted) => {
+                acted = Some(since);
+                if matches!(when_gone, WhenGone::Stop { .. }) {
+                    tracing::warn!("the server has no such resource any more; the informer stops");
+                    return;
+                }
+                // Before the first state there is nothing to take back, and an empty one would claim to be it.
+                if !synced.is_set() {
+                    continue;
+                }
+                tracing::warn!("the server has no such resource any more; its objects count as gone");
+                let resource_version = reflector.status().read().resource_version;
+                let items = Vec::new();
+                Update::Replace(Snapshot { items, unreadable: Vec::new(), resource_version })
+            }
+        };
         if producer.push(update).await.is_err() {
             return;
         }
@@ -31,27 +54,8 @@ pub(crate) async fn feed<T: Stored>(
     }
 }
 
-pub(crate) fn transform_update<T: Stored>(
-    transform: &Transform<T>,
-    update: Update<T>,
-) -> Update<T> {
-    match update {
-        Update::Replace(mut snapshot) => {
-            let items = std::mem::take(&mut snapshot.items);
-            for item in items {
-                match try_transform(transform, item) {
-                    Ok(Some(item)) => snapshot.items.push(item),
-                    Ok(None) => {}
-                    Err(unreadable) => snapshot.unreadable.push(unreadable),
-                }
-            }
-            Update::Replace(snapshot)
-        }
-        Update::Event(event) => Update::Event(transform_event(transform, event)),
-    }
-}
-
-fn transform_event<T: Stored>(transform: &Transform<T>, event: Event<T>) -> Event<T> {
+/// What a reflector makes of each event before it keeps it.
+pub(crate) fn transform_event<T: Item>(transform: &Transform<T>, event: Event<T>) -> Event<T> {
     let (make, object): (fn(T) -> Event<T>, T) = match event {
         Event::Added(object) => (Event::Added, object),
         Event::Modified(object) => (Event::Modified, object),
@@ -70,7 +74,7 @@ fn transform_event<T: Stored>(transform: &Transform<T>, event: Event<T>) -> Even
     }
 }
 
-fn try_transform<T: Stored>(transform: &Transform<T>, object: T) -> Result<Option<T>, Unreadable> {
+fn try_transform<T: Item>(transform: &Transform<T>, object: T) -> Result<Option<T>, Unreadable> {
     let (key, resource_version) = (object.key(), object.resource_version());
     // Unwind safe: the object is dropped with the panic.
     catch_unwind(AssertUnwindSafe(|| transform.apply(object))).map_err(|_| Unreadable {

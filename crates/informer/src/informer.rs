@@ -2,34 +2,39 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kubestrata_api_types::{Collection, ListWatch};
-use kubestrata_realfifo::{self as realfifo, Synced};
+use kubestrata_realfifo::{self as realfifo, DeltaFifo, Queue, RealFifo, Synced};
 use kubestrata_reflector::{self as reflector, Reflector, StatusHandle};
 use kubestrata_store_index::{Index, NameTaken, Reader, Stored, store};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
+use crate::absence::Absence;
 use crate::apply::Rules;
+use crate::backlog::{Backlog, Close, Ending};
 use crate::config::RESYNC_MIN;
-use crate::feed::feed;
-use crate::listener::{Common, EndOnDrop, Task, backlog};
+use crate::feed::{feed, transform_event};
+use crate::listener::{Common, EndOnDrop, Listener, Task};
 use crate::members::{Leave, Members};
 use crate::metrics::{Meter, Metrics};
 use crate::pump::Pump;
+use crate::sink::{Item, Known, Store, StoreReader};
 use crate::source::Source;
 use crate::{
-    Config, Handler, HandlerConfig, InformerStatus, Problem, ProblemHook, Registration, Stopped,
-    SyncError,
+    Config, Fifo, Handler, HandlerConfig, InformerStatus, Problem, ProblemHook, Registration,
+    Stopped, SyncError, WhenGone,
 };
 
 /// What the informer's handles and its tasks share.
 pub(crate) struct Shared<T> {
-    pub(crate) reader: Reader<T>,
+    pub(crate) reader: Arc<dyn StoreReader<T>>,
+    pub(crate) absence: Absence,
     pub(crate) members: Arc<Members<T>>,
     pub(crate) metrics: Metrics,
     pub(crate) on_problem: Option<ProblemHook>,
@@ -45,10 +50,14 @@ pub(crate) struct Shared<T> {
 ///
 /// It runs from [`start`](Self::start) until [`stop`](Self::stop), or until its last handle is dropped; readers keep what
 /// is stored by then. It cannot be started again.
-pub struct Informer<T: Stored>(Arc<Core<T>>);
+///
+/// `R` reads its store: that of `kubestrata-store-index`, or one of the user's own, see [`with_store`](Self::with_store).
+pub struct Informer<T: Item, R = Reader<T>>(Arc<Core<T, R>>);
 
-pub(crate) struct Core<T: Stored> {
+pub(crate) struct Core<T: Item, R = Reader<T>> {
+    name: String,
     collection: Collection,
+    reader: R,
     shared: Arc<Shared<T>>,
     synced: Synced,
     reflector: StatusHandle,
@@ -91,7 +100,7 @@ enum Life {
     Stopped,
 }
 
-struct Work<T: Stored> {
+struct Work<T: Item> {
     /// Feed and pump, until the start.
     waiting: Option<Waiting<T>>,
     /// Feed, pump and one task for each handler. Dropped, and so aborted, with the last handle.
@@ -100,10 +109,10 @@ struct Work<T: Stored> {
     handlers: Vec<Task<T>>,
 }
 
-struct Waiting<T: Stored> {
+struct Waiting<T: Item> {
     reflector: Reflector<T>,
     producer: realfifo::Producer<T>,
-    transform: Option<crate::Transform<T>>,
+    when_gone: WhenGone,
     pump: Pump<T>,
 }
 
@@ -114,42 +123,97 @@ impl<T: Stored> Informer<T> {
     ///
     /// If called outside a tokio runtime: the reflector has a timer.
     pub fn new(source: Arc<dyn ListWatch<T>>, collection: Collection, config: Config<T>) -> Self {
-        let Config { name, reflector, queue, transform, recreate_as_update, metrics, on_problem } =
-            config;
-        let meter = Meter::new(metrics, &name, &collection);
+        let (writer, _) = store();
+        Self::with_store(source, collection, config, writer)
+    }
+
+    /// Adds an index to the store, at any time. Objects that it cannot handle are reported as problems.
+    ///
+    /// # Errors
+    ///
+    /// [`NameTaken`] if a different index has the name.
+    pub fn add_index(&self, index: Index<T>) -> Result<(), NameTaken> {
+        let problems = self.0.reader.add_index(index)?;
+        crate::pump::report(&self.0.shared, problems.into_iter().map(Problem::Index).collect());
+        Ok(())
+    }
+}
+
+/// The queue that is asked for, over the store that its consumer writes.
+fn queue_of<T: Item>(
+    fifo: Fifo,
+    limits: realfifo::Limits,
+    reader: &Arc<dyn StoreReader<T>>,
+) -> Box<dyn Queue<T>> {
+    let weigh = |object: &T| object.weight().total();
+    let known = Arc::new(Known(Arc::clone(reader)));
+    match fifo {
+        Fifo::Atomic => Box::new(RealFifo::new(limits, weigh)),
+        Fifo::Apart => Box::new(RealFifo::with_known_objects(limits, weigh, known)),
+        Fifo::ByKey(merging) => Box::new(DeltaFifo::new(limits, weigh, known, merging)),
+    }
+}
+
+impl<T: Item, R: StoreReader<T> + Clone> Informer<T, R> {
+    /// An informer over a store of the user's own.
+    ///
+    /// # Panics
+    ///
+    /// As `new`.
+    pub fn with_store(
+        source: Arc<dyn ListWatch<T>>,
+        collection: Collection,
+        config: Config<T>,
+        store: impl Store<T, Reader = R>,
+    ) -> Self {
+        let meter = Meter::new(config.metrics, &config.name, &collection);
         let (provider, labels) = (meter.provider(), meter.labels([]));
-        let reflector =
-            reflector::Config { metrics: reflector::Metrics::new(provider, &labels), ..reflector };
-        let queue = realfifo::Config {
-            limits: queue,
-            weigh: |object: &T| object.weight().total(),
-            metrics: realfifo::Metrics::new(provider, &labels),
-        };
-        let (writer, reader) = store();
-        let (producer, consumer) = realfifo::channel(queue);
-        let reflector = Reflector::new(Source(source), collection.clone(), reflector);
+        let metrics = reflector::Metrics::new(provider, &labels);
+        let reflector = reflector::Config { metrics, ..config.reflector };
+        let queue_metrics = realfifo::Metrics::new(provider, &labels);
+        let reader = store.reader();
         let shared = Arc::new(Shared {
-            reader,
+            reader: Arc::new(reader.clone()),
+            absence: Absence::new(),
             members: Arc::new(Members::new()),
             metrics: Metrics::new(meter),
-            on_problem,
+            on_problem: config.on_problem,
             resync_due: Arc::new(Notify::new()),
             queued: AtomicUsize::new(0),
             unreadable: AtomicU64::new(0),
             index_problems: AtomicU64::new(0),
         });
-        let rules =
-            Rules { recreate_as_update, tell_unknown_deletes: transform.is_none(), tell: true };
+        let queue = queue_of(config.fifo, config.queue, &shared.reader);
+        let (producer, consumer) = realfifo::over(queue, queue_metrics);
+        let source = Source { inner: source, absence: shared.absence.clone() };
+        let mut reflector = Reflector::new(source, collection.clone(), reflector);
+        let rules = Rules {
+            recreate_as_update: config.recreate_as_update,
+            tell_unknown_deletes: config.transform.is_none()
+                && !matches!(config.fifo, Fifo::ByKey(_)),
+            tell: true,
+        };
+        if let Some(transform) = config.transform {
+            // k/k PR 131799: before a state is gathered, so that none is ever held as it came.
+            reflector = reflector.transform(move |event| transform_event(&transform, event));
+        }
         let (synced, status) = (consumer.synced(), reflector.status());
-        let pump = Pump { writer, consumer, shared: Arc::clone(&shared), rules };
+        let pump = Pump { store: Box::new(store), consumer, shared: Arc::clone(&shared), rules };
         let work = Work {
-            waiting: Some(Waiting { reflector, producer, transform, pump }),
+            waiting: Some(Waiting { reflector, producer, when_gone: config.when_gone, pump }),
             tasks: JoinSet::new(),
             handlers: Vec::new(),
         };
-        let life = Arc::new(watch::Sender::new(Life::New));
-        let work = Mutex::new(work);
-        Self(Arc::new(Core { collection, shared, synced, reflector: status, life, work }))
+        Self(Arc::new(Core {
+            name: config.name.into_owned(),
+            collection,
+            reader,
+            shared,
+            synced,
+            reflector: status,
+            life: Arc::new(watch::Sender::new(Life::New)),
+            work: Mutex::new(work),
+        }))
     }
 
     /// Starts it. Starting it again does nothing.
@@ -160,19 +224,25 @@ impl<T: Stored> Informer<T> {
     pub fn start(&self) {
         let core = &*self.0;
         let mut work = core.work.lock();
-        let Some(Waiting { reflector, producer, transform, pump }) = work.waiting.take() else {
+        let Some(Waiting { reflector, producer, when_gone, pump }) = work.waiting.take() else {
             return;
         };
-        tracing::debug!(resource = %core.collection.resource, "informer starts");
-        let shared = Arc::clone(&core.shared);
-        let feed = feed(reflector, producer, transform, shared);
+        let feed = feed(reflector, producer, when_gone, Arc::clone(&core.shared));
         // Before the tasks run, so that the end of one is after it.
         core.life.send_replace(Life::Running);
         let ends = || Ends { life: Arc::clone(&core.life), resource: core.collection.clone() };
-        work.tasks.spawn(ends().after(feed));
-        work.tasks.spawn(ends().after(pump.run()));
+        // Names only: a span holds no contents of objects.
+        let span = tracing::info_span!(
+            "informer",
+            name = core.name,
+            resource = %core.collection.resource,
+            namespace = core.collection.namespace.as_deref(),
+        );
+        tracing::debug!(parent: &span, "informer starts");
+        work.tasks.spawn(ends().after(feed).instrument(span.clone()));
+        work.tasks.spawn(ends().after(pump.run()).instrument(span));
         for task in std::mem::take(&mut work.handlers) {
-            work.tasks.spawn(task.run());
+            work.tasks.spawn(core.in_span(task));
         }
     }
 
@@ -186,10 +256,7 @@ impl<T: Stored> Informer<T> {
             work.waiting = None;
             work.handlers.clear();
             self.0.life.send_replace(Life::Stopped);
-            self.0.shared.members.with(|members| {
-                members.stopped = true;
-                members.listeners = Arc::from([]);
-            });
+            self.0.shared.members.close(Ending::Drop);
             std::mem::take(&mut work.tasks)
         };
         tasks.shutdown().await;
@@ -201,19 +268,8 @@ impl<T: Stored> Informer<T> {
     }
 
     /// Reads the store.
-    pub fn reader(&self) -> Reader<T> {
-        self.0.shared.reader.clone()
-    }
-
-    /// Adds an index to the store, at any time. Objects that it cannot handle are reported as problems.
-    ///
-    /// # Errors
-    ///
-    /// [`NameTaken`] if a different index has the name.
-    pub fn add_index(&self, index: Index<T>) -> Result<(), NameTaken> {
-        let problems = self.0.shared.reader.add_index(index)?;
-        crate::pump::report(&self.0.shared, problems.into_iter().map(Problem::Index).collect());
-        Ok(())
+    pub fn reader(&self) -> R {
+        self.0.reader.clone()
     }
 
     /// Adds a handler, at any time. It is told of each stored object first, as an initial add, then of each change.
@@ -232,38 +288,44 @@ impl<T: Stored> Informer<T> {
         let resync = config.resync.map(|period| period.max(RESYNC_MIN));
         // Held until the task is in place, so that a stop finds either both or neither.
         let mut work = self.0.work.lock();
-        let (id, task) = shared.members.with(|members| {
-            if members.stopped {
-                return Err(Stopped);
-            }
-            let id = members.next_id();
-            let (listener, receiver) = backlog(id, &common, config.backlog, resync.is_none());
-            members.join(Arc::clone(&listener));
-            let stored = Some(shared.reader.freeze()).filter(|stored| !stored.is_empty());
-            let task = Task {
-                handler: Arc::new(handler),
+        let (backlog, receiver) = Backlog::new(config.backlog, config.overflow);
+        let mut joining = None;
+        let joined = shared.members.join(&*shared.reader, |id| {
+            let listener = Arc::new(Listener {
+                id,
                 common: Arc::clone(&common),
-                receiver,
-                listener,
-                stored,
-                synced: members.synced,
-                resync,
-                due: Arc::clone(&shared.resync_due),
-                on_problem: shared.on_problem.clone(),
-                _ended: EndOnDrop(Arc::clone(&common)),
-            };
-            Ok((id, task))
-        })?;
+                backlog: Arc::clone(&backlog),
+                tell_unchanged: resync.is_none(),
+                resync_due: AtomicBool::new(false),
+            });
+            Arc::clone(joining.insert(listener))
+        });
+        let (Some(listener), Some(joined)) = (joining, joined) else { return Err(Stopped) };
+        let id = listener.id;
+        let task = Task {
+            handler: Arc::new(handler),
+            common: Arc::clone(&common),
+            receiver,
+            listener,
+            stored: Some(joined.stored).filter(|stored| !stored.is_empty()),
+            synced: joined.synced,
+            resync,
+            due: Arc::clone(&shared.resync_due),
+            on_problem: shared.on_problem.clone(),
+            _ended: EndOnDrop(Arc::clone(&common)),
+        };
         if work.waiting.is_some() {
             work.handlers.push(task);
         } else {
             // Tasks of removed handlers have ended; let them go.
             while work.tasks.try_join_next().is_some() {}
-            work.tasks.spawn(task.run());
+            work.tasks.spawn(self.0.in_span(task));
         }
         drop(work);
         let members: Arc<dyn Leave> = shared.members.clone();
-        Ok(Registration { id, common, members: Arc::downgrade(&members) })
+        let backlog: Arc<dyn Close> = backlog;
+        let (members, backlog) = (Arc::downgrade(&members), Arc::downgrade(&backlog));
+        Ok(Registration { id, common, members, backlog })
     }
 
     /// Whether it was started.
@@ -318,6 +380,7 @@ impl<T: Stored> Informer<T> {
             stopped: self.is_stopped(),
             synced: self.has_synced(),
             reflector: self.0.reflector.read(),
+            gone_since: shared.absence.since(),
             queued: shared.queued.load(Ordering::Relaxed),
             version: shared.reader.version(),
             objects: shared.reader.len(),
@@ -327,32 +390,47 @@ impl<T: Stored> Informer<T> {
         }
     }
 
-    pub(crate) fn downgrade(&self) -> std::sync::Weak<Core<T>> {
-        Arc::downgrade(&self.0)
-    }
-
-    pub(crate) fn from_core(core: Arc<Core<T>>) -> Self {
-        Self(core)
-    }
-
-    /// Whether it was stopped, or ended by a panic of user code on its tasks.
+    /// Whether it was stopped, ended by a panic of user code on its tasks, or by [`WhenGone::Stop`].
     pub fn is_stopped(&self) -> bool {
         *self.0.life.borrow() == Life::Stopped
     }
 }
 
-impl<T: Stored> Clone for Informer<T> {
+impl<T: Item, R> Informer<T, R> {
+    pub(crate) fn downgrade(&self) -> Weak<Core<T, R>> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(crate) fn from_core(core: Arc<Core<T, R>>) -> Self {
+        Self(core)
+    }
+}
+
+impl<T: Item, R> Core<T, R> {
+    /// A handler's task, in a span that names it.
+    fn in_span(&self, task: Task<T>) -> impl Future<Output = ()> + use<T, R> {
+        let span = tracing::info_span!(
+            "handler",
+            name = self.name,
+            resource = %self.collection.resource,
+            handler = %task.common.name,
+        );
+        task.run().instrument(span)
+    }
+}
+
+impl<T: Item, R> Clone for Informer<T, R> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T: Stored> fmt::Debug for Informer<T> {
+impl<T: Item, R> fmt::Debug for Informer<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Informer")
             .field("resource", &format_args!("{}", self.0.collection.resource))
             .field("life", &*self.0.life.borrow())
-            .field("synced", &self.has_synced())
+            .field("synced", &self.0.synced.is_set())
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! One handler's backlog and task.
+//! One handler: the pump's end and the task.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,67 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kubestrata_api_types::FOREVER;
-use kubestrata_store_index::{Frozen, Stored};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
+use crate::backlog::{Backlog, Counts, Receiver};
 use crate::metrics::HandlerMetrics;
+use crate::notice::Notice;
+use crate::sink::{Item, Objects};
 use crate::{Handler, HandlerStatus, Problem, ProblemHook};
 
 /// Calls in a row before the task lets others run.
 const CALLS_PER_TURN: usize = 128;
-
-/// What a handler is told.
-#[derive(Debug)]
-pub(crate) enum Notice<T> {
-    Add {
-        object: T,
-        initial: bool,
-    },
-    /// `unchanged`: a relist has found the same version.
-    Update {
-        old: T,
-        new: T,
-        unchanged: bool,
-    },
-    Delete {
-        last: T,
-        final_state_known: bool,
-    },
-    /// Each of these objects, once more.
-    Resync(Arc<Frozen<T>>),
-    /// All objects of the informer's first state were told before this.
-    Synced,
-}
-
-impl<T: Clone> Clone for Notice<T> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Add { object, initial } => {
-                Self::Add { object: object.clone(), initial: *initial }
-            }
-            Self::Update { old, new, unchanged } => {
-                Self::Update { old: old.clone(), new: new.clone(), unchanged: *unchanged }
-            }
-            Self::Delete { last, final_state_known } => {
-                Self::Delete { last: last.clone(), final_state_known: *final_state_known }
-            }
-            Self::Resync(frozen) => Self::Resync(Arc::clone(frozen)),
-            Self::Synced => Self::Synced,
-        }
-    }
-}
-
-/// How a handler is to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Be told of everything.
-    Run,
-    /// Be told of what is in the backlog, then end.
-    Drain,
-    /// End after the present call.
-    Drop,
-}
 
 /// How far a handler is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,12 +30,11 @@ pub(crate) struct Progress {
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) name: Cow<'static, str>,
-    /// Sent and not yet told. Both sides only count, so Relaxed.
-    pub(crate) backlog: AtomicUsize,
-    /// Relaxed: only counted.
+    /// As the backlog counted last; for the status only, as the two below: Relaxed.
+    waiting: AtomicUsize,
+    merged: AtomicU64,
     panics: AtomicU64,
     metrics: HandlerMetrics,
-    pub(crate) mode: watch::Sender<Mode>,
     pub(crate) progress: watch::Sender<Progress>,
 }
 
@@ -93,10 +42,10 @@ impl Common {
     pub(crate) fn new(name: Cow<'static, str>, metrics: HandlerMetrics) -> Self {
         Self {
             name,
-            backlog: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            merged: AtomicU64::new(0),
             panics: AtomicU64::new(0),
             metrics,
-            mode: watch::Sender::new(Mode::Run),
             progress: watch::Sender::new(Progress::default()),
         }
     }
@@ -105,27 +54,20 @@ impl Common {
         HandlerStatus {
             name: self.name.clone(),
             synced: self.progress.borrow().synced,
-            backlog: self.backlog.load(Ordering::Relaxed),
+            backlog: self.waiting.load(Ordering::Relaxed),
+            merged: self.merged.load(Ordering::Relaxed),
             panics: self.panics.load(Ordering::Relaxed),
         }
     }
 
-    fn count(&self, change: isize) {
-        let now = self.backlog.fetch_add_signed_saturating(change);
+    fn count(&self, counts: Counts) {
+        self.waiting.store(counts.waiting, Ordering::Relaxed);
         #[expect(clippy::cast_precision_loss, reason = "metrics are doubles")]
-        self.metrics.backlog.set(now as f64);
-    }
-}
-
-/// The counter's update, as a method of the counter.
-trait Saturating {
-    fn fetch_add_signed_saturating(&self, change: isize) -> usize;
-}
-
-impl Saturating for AtomicUsize {
-    fn fetch_add_signed_saturating(&self, change: isize) -> usize {
-        let before = self.fetch_add(change.cast_unsigned(), Ordering::Relaxed);
-        before.saturating_add_signed(change)
+        self.metrics.backlog.set(counts.waiting as f64);
+        let before = self.merged.swap(counts.merged, Ordering::Relaxed);
+        if counts.merged > before {
+            self.metrics.merged.add(counts.merged - before);
+        }
     }
 }
 
@@ -134,33 +76,30 @@ impl Saturating for AtomicUsize {
 pub(crate) struct Listener<T> {
     pub(crate) id: u64,
     pub(crate) common: Arc<Common>,
-    sender: mpsc::Sender<Notice<T>>,
-    tell_unchanged: bool,
+    pub(crate) backlog: Arc<Backlog<T>>,
+    pub(crate) tell_unchanged: bool,
     /// Set by the handler's task, taken by the pump. Relaxed: the notification orders them.
     pub(crate) resync_due: AtomicBool,
 }
 
-impl<T> Listener<T> {
+impl<T: Item> Listener<T> {
     /// Waits for room in the backlog. A handler that has ended takes nothing and holds up nobody.
     pub(crate) async fn send(&self, notice: Notice<T>) {
         if matches!(notice, Notice::Update { unchanged: true, .. }) && !self.tell_unchanged {
             return;
         }
-        self.common.count(1);
-        if self.sender.send(notice).await.is_err() {
-            self.common.count(-1);
-        }
+        self.common.count(self.backlog.send(notice).await);
     }
 }
 
 /// The handler's end.
-pub(crate) struct Task<T> {
+pub(crate) struct Task<T: Item> {
     pub(crate) handler: Arc<dyn Handler<T>>,
     pub(crate) common: Arc<Common>,
-    pub(crate) receiver: mpsc::Receiver<Notice<T>>,
+    pub(crate) receiver: Receiver<T>,
     pub(crate) listener: Arc<Listener<T>>,
     /// The objects that were stored when the handler came.
-    pub(crate) stored: Option<Frozen<T>>,
+    pub(crate) stored: Option<Arc<dyn Objects<T>>>,
     /// Whether the informer was synced by then, so that no notice will say so.
     pub(crate) synced: bool,
     pub(crate) resync: Option<Duration>,
@@ -171,37 +110,17 @@ pub(crate) struct Task<T> {
     pub(crate) _ended: EndOnDrop,
 }
 
-/// Both ends of one handler's backlog.
-pub(crate) fn backlog<T>(
-    id: u64,
-    common: &Arc<Common>,
-    length: usize,
-    tell_unchanged: bool,
-) -> (Arc<Listener<T>>, mpsc::Receiver<Notice<T>>) {
-    let (sender, receiver) = mpsc::channel(length.max(1));
-    let listener = Listener {
-        id,
-        common: Arc::clone(common),
-        sender,
-        tell_unchanged,
-        resync_due: AtomicBool::new(false),
-    };
-    (Arc::new(listener), receiver)
-}
-
-impl<T: Stored> Task<T> {
+impl<T: Item> Task<T> {
     /// Tells the handler until it is removed. Aborted when the informer stops.
     pub(crate) async fn run(mut self) {
-        if let Some(stored) = self.stored.take() {
-            let telling = stored.iter().map(|(_, object)| object);
-            if !self.tell_each(telling, |handler, object| handler.on_add(object, true)).await {
-                return;
-            }
+        if let Some(stored) = self.stored.take()
+            && !self.tell_each(&*stored, |handler, object| handler.on_add(object, true)).await
+        {
+            return;
         }
         if self.synced {
             self.set_synced();
         }
-        let mut mode = self.common.mode.subscribe();
         let mut resync = self.resync.map(|period| {
             let mut timer = interval_at(Instant::now() + period.min(FOREVER), period.min(FOREVER));
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -210,25 +129,17 @@ impl<T: Stored> Task<T> {
         let mut calls = 0;
         loop {
             let notice = tokio::select! {
-                // A removal must not wait behind the backlog, and a timer not starve.
+                // A timer must not starve behind a backlog that is never empty.
                 biased;
-                mode = mode.wait_for(|mode| *mode != Mode::Run), if !self.receiver.is_closed() => {
-                    if mode.is_ok_and(|mode| *mode == Mode::Drop) {
-                        return;
-                    }
-                    self.receiver.close();
-                    continue;
-                }
                 _ = tick(&mut resync) => {
                     self.listener.resync_due.store(true, Ordering::Relaxed);
                     self.due.notify_one();
                     continue;
                 }
-                notice = self.receiver.recv() => notice,
+                notice = self.receiver.receive() => notice,
             };
-            // The channel ends when it is closed and empty.
-            let Some(notice) = notice else { return };
-            self.common.count(-1);
+            let Some((notice, counts)) = notice else { return };
+            self.common.count(counts);
             if !self.tell(notice).await {
                 return;
             }
@@ -240,30 +151,29 @@ impl<T: Stored> Task<T> {
     }
 
     /// Returns whether to go on.
-    async fn tell(&mut self, notice: Notice<T>) -> bool {
+    async fn tell(&self, notice: Notice<T>) -> bool {
         match notice {
             Notice::Add { object, initial } => self.call(|h| h.on_add(&object, initial)),
             Notice::Update { old, new, .. } => self.call(|h| h.on_update(&old, &new)),
             Notice::Delete { last, final_state_known } => {
                 self.call(|h| h.on_delete(&last, final_state_known));
             }
-            Notice::Resync(frozen) => {
-                let objects = frozen.iter().map(|(_, object)| object);
-                return self.tell_each(objects, |h, object| h.on_update(object, object)).await;
+            Notice::Resync(objects) => {
+                return self.tell_each(&*objects, |h, object| h.on_update(object, object)).await;
             }
             Notice::Synced => self.set_synced(),
         }
-        *self.common.mode.borrow() != Mode::Drop
+        !self.receiver.is_dropped()
     }
 
     /// Tells of many objects. Returns whether to go on.
-    async fn tell_each<'a>(
+    async fn tell_each(
         &self,
-        objects: impl Iterator<Item = &'a T>,
+        objects: &dyn Objects<T>,
         tell: impl Fn(&dyn Handler<T>, &T),
     ) -> bool {
-        for (number, object) in objects.enumerate() {
-            if *self.common.mode.borrow() == Mode::Drop {
+        for (number, object) in objects.iter().enumerate() {
+            if self.receiver.is_dropped() {
                 return false;
             }
             self.call(|handler| tell(handler, object));

@@ -24,6 +24,10 @@ const INDEX_PROBLEMS: Descriptor = Descriptor {
 };
 const BACKLOG: Descriptor =
     Descriptor { name: "informer_pending_notifications", help: "Changes that wait for a handler." };
+const MERGED: Descriptor = Descriptor {
+    name: "informer_merged_notifications_total",
+    help: "Changes that became one with another while they waited for a handler.",
+};
 const PANICS: Descriptor =
     Descriptor { name: "informer_handler_panics_total", help: "Panics of a handler." };
 
@@ -114,6 +118,7 @@ impl Metrics {
         let provider = self.meter.provider();
         HandlerMetrics {
             backlog: provider.gauge(BACKLOG, &labels),
+            merged: provider.counter(MERGED, &labels),
             panics: provider.counter(PANICS, &labels),
         }
     }
@@ -123,5 +128,6 @@ impl Metrics {
 #[derive(Debug)]
 pub(crate) struct HandlerMetrics {
     pub(crate) backlog: Gauge,
+    pub(crate) merged: Counter,
     pub(crate) panics: Counter,
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::listener::{Common, Mode};
+use crate::backlog::{Close, Ending};
+use crate::listener::Common;
 use crate::members::Leave;
 use crate::{Ended, HandlerStatus};
 
@@ -15,6 +16,8 @@ pub struct Registration {
     pub(crate) id: u64,
     pub(crate) common: Arc<Common>,
     pub(crate) members: Weak<dyn Leave>,
+    /// Weak: what waits for a handler must not outlive its informer.
+    pub(crate) backlog: Weak<dyn Close>,
 }
 
 impl Registration {
@@ -39,12 +42,12 @@ impl Registration {
     /// Removes the handler and drops its backlog. Returns at once; a call that runs now ends first.
     /// Removing it again does nothing. It may be called from within the handler.
     pub fn remove(&self) {
-        self.leave(Mode::Drop);
+        self.leave(Ending::Drop);
     }
 
     /// Removes the handler once it was told of its backlog. Returns at once; nothing is added to the backlog.
     pub fn drain(&self) {
-        self.leave(Mode::Drain);
+        self.leave(Ending::Drain);
     }
 
     /// Waits until the handler has been removed, or its informer stopped, and its last call has returned. Cancel-safe.
@@ -61,18 +64,13 @@ impl Registration {
         self.common.status()
     }
 
-    fn leave(&self, mode: Mode) {
+    fn leave(&self, ending: Ending) {
         if let Some(members) = self.members.upgrade() {
             members.leave(self.id);
         }
-        self.common.mode.send_if_modified(|now| {
-            // A drop ends a drain, but not the other way round.
-            let change = *now != Mode::Drop && *now != mode;
-            if change {
-                *now = mode;
-            }
-            change
-        });
+        if let Some(backlog) = self.backlog.upgrade() {
+            backlog.close(ending);
+        }
     }
 }
 

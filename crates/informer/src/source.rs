@@ -1,4 +1,4 @@
-//! A shared source of objects.
+//! A shared source of objects, and whether it has them.
 
 use std::sync::Arc;
 
@@ -6,13 +6,12 @@ use kubestrata_api_types::{
     BoxError, BoxFuture, Collection, ListOptions, ListStream, ListWatch, WatchOptions, WatchStream,
 };
 
-/// One `ListWatch` for many reflectors.
-pub(crate) struct Source<T>(pub(crate) Arc<dyn ListWatch<T>>);
+use crate::absence::Absence;
 
-impl<T> Clone for Source<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
+/// One `ListWatch` for many reflectors; it notes what the server says of the resource as such.
+pub(crate) struct Source<T> {
+    pub(crate) inner: Arc<dyn ListWatch<T>>,
+    pub(crate) absence: Absence,
 }
 
 impl<T: 'static> ListWatch<T> for Source<T> {
@@ -21,7 +20,7 @@ impl<T: 'static> ListWatch<T> for Source<T> {
         collection: &Collection,
         options: ListOptions,
     ) -> BoxFuture<Result<ListStream<T>, BoxError>> {
-        self.0.list(collection, options)
+        self.noted(self.inner.list(collection, options))
     }
 
     fn watch(
@@ -29,6 +28,20 @@ impl<T: 'static> ListWatch<T> for Source<T> {
         collection: &Collection,
         options: WatchOptions,
     ) -> BoxFuture<Result<WatchStream<T>, BoxError>> {
-        self.0.watch(collection, options)
+        self.noted(self.inner.watch(collection, options))
+    }
+}
+
+impl<T> Source<T> {
+    fn noted<R: 'static>(
+        &self,
+        answer: BoxFuture<Result<R, BoxError>>,
+    ) -> BoxFuture<Result<R, BoxError>> {
+        let absence = self.absence.clone();
+        Box::pin(async move {
+            let answer = answer.await;
+            absence.answered(answer.as_ref().err().map(|error| &**error as _));
+            answer
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use kubestrata_reflector::ReflectorStatus;
 use kubestrata_store_index::StoreVersion;
+use tokio::time::Instant;
 
 /// How an informer is doing: a snapshot, from [`Informer::status`](crate::Informer::status).
 ///
@@ -13,12 +14,15 @@ use kubestrata_store_index::StoreVersion;
 pub struct InformerStatus {
     /// Whether it was started.
     pub started: bool,
-    /// Whether it was stopped, or ended by a panic of user code on its tasks: its store will not change any more.
+    /// Whether it was stopped, ended by a panic of user code on its tasks, or by [`WhenGone::Stop`](crate::WhenGone): its
+    /// store will not change any more.
     pub stopped: bool,
     /// Whether the first state is in the store and was handed to the handlers. Never false again once true.
     pub synced: bool,
     /// The connection to the server.
     pub reflector: ReflectorStatus,
+    /// Since when the server answers that it has no such resource; `None` when it has, or was not asked yet.
+    pub gone_since: Option<Instant>,
     /// Changes between reflector and store.
     pub queued: usize,
     /// The store's version.
@@ -33,6 +37,13 @@ pub struct InformerStatus {
     pub handlers: Vec<HandlerStatus>,
 }
 
+impl InformerStatus {
+    /// How often the whole state was got again after the first time.
+    pub fn relists(&self) -> u64 {
+        self.reflector.states.saturating_sub(1)
+    }
+}
+
 /// How one handler is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,6 +54,8 @@ pub struct HandlerStatus {
     pub synced: bool,
     /// Changes that wait for it.
     pub backlog: usize,
+    /// Changes that became one with another while they waited, so far.
+    pub merged: u64,
     /// Its panics, so far.
     pub panics: u64,
 }

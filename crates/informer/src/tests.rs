@@ -8,10 +8,15 @@ use parking_lot::Mutex;
 
 use crate::{Config, Handler, Informer};
 
+mod backlog;
 mod bugs;
 mod convergence;
+mod gone;
+mod group;
 mod handlers;
 mod lifecycle;
+mod own_store;
+mod spans;
 mod vectors;
 
 /// Writes down what it is told: `+a@1!` (initial), `+a@1`, `a@1~a@2`, `-a@2`, `-a@2?` (final state unknown).

@@ -159,3 +159,42 @@ async fn k31_handlers_and_indexes_join_an_informer_that_never_syncs() {
     handler.drain();
     handler.ended().await;
 }
+
+/// Bug row 22 (k/k#135580): the transform is applied on every path: a streaming list, a plain list, an event, a relist.
+#[tokio::test(start_paused = true)]
+async fn k22_the_transform_is_applied_on_every_path() {
+    for first in ["watch: +a@1 +b@1{skip=1} end@1", "422 | list@1: a b{skip=1} | watch:"] {
+        let (_server, informer, log, _, _) = transforming(&format!(
+            "{first} ~a@2 wait=5s gone | 422 | list@9: a@3 b@4{{skip=1}} | watch: +c@10"
+        ));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(stored(&informer), "a@3{marked=yes} c@10{marked=yes}", "{first}");
+        let told = log.take();
+        assert!(!told.contains("skip"), "{told}");
+        assert_eq!(told.matches("marked=yes").count(), 6, "{told}");
+    }
+}
+
+/// Bug row 22b (karmada PR 3908): a transform never sees a tombstone, and one that fails costs no relist.
+#[tokio::test(start_paused = true)]
+async fn k22b_a_transform_sees_no_tombstones() {
+    let (_server, informer, log, problems, calls) =
+        transforming("watch: +a@1 +b@2 end@2 wait=5s gone | watch: +b@2 end@9");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(stored(&informer), "b@2{marked=yes}");
+    let told = log.take();
+    assert!(told.contains("-a@1{marked=yes}?"), "the state as it was transformed: {told}");
+    assert_eq!((problems.take().as_str(), calls.load(Ordering::SeqCst)), ("", 3));
+}
+
+/// Bug row 23 (k/k PR 131799): while a streaming list is received, not when it is complete.
+#[tokio::test(start_paused = true)]
+async fn k23_objects_are_transformed_as_they_arrive() {
+    let (_server, informer, log, _, calls) =
+        transforming("watch: +a@1 +b@2 +x@3{skip=1} wait=30s end@3");
+    settle().await;
+    assert_eq!((calls.load(Ordering::SeqCst), informer.reader().len()), (3, 0));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!((calls.load(Ordering::SeqCst), informer.reader().len()), (3, 2));
+    assert_eq!(log.take(), "+a@1{marked=yes}! +b@2{marked=yes}!");
+}

@@ -9,11 +9,14 @@ use kubestrata_store_index::Index;
 use kubestrata_testkit::{FakeWorld, Faults, Model, Thing, things};
 use parking_lot::Mutex;
 
-use crate::{Config, Handler, HandlerConfig, Informer, QueueLimits, Registration, reflector};
+use crate::{
+    Config, Fifo, Handler, HandlerConfig, Informer, Merging, Overflow, QueueLimits, Registration,
+    StoreReader, reflector,
+};
 
 /// Keeps a state by what it is told alone, and checks that each call follows from the ones before.
 #[derive(Clone, Default)]
-struct Follower(Arc<Mutex<BTreeMap<ObjectKey, Thing>>>);
+pub(super) struct Follower(Arc<Mutex<BTreeMap<ObjectKey, Thing>>>);
 
 impl Handler<Thing> for Follower {
     fn on_add(&self, object: &Thing, _: bool) {
@@ -51,7 +54,8 @@ fn change(server: &Model, world: &FakeWorld) {
     }
 }
 
-async fn run(seed: u64) {
+/// A server on a bad day, and the configuration of an informer that follows it.
+pub(super) fn bad_day(seed: u64, fifo: Fifo) -> (Arc<FakeWorld>, Model, Config<Thing>) {
     let world = Arc::new(FakeWorld::new(seed));
     let server = Model::new(Arc::clone(&world));
     server.set_faults(Faults::bad_day());
@@ -65,41 +69,50 @@ async fn run(seed: u64) {
         batch: 1 + usize::try_from(world.below(4)).unwrap(),
         ..QueueLimits::default()
     };
-    let config = Config { reflector, queue, ..Config::default() };
-    let informer = Informer::new(Arc::new(server.clone()), things(), config);
+    (world, server, Config { reflector, queue, fifo, ..Config::default() })
+}
+
+/// Random changes, and handlers that come meanwhile, each with a backlog of its own kind. Then the faults end, and what
+/// each handler was told is the server's state.
+pub(super) async fn storm<R: StoreReader<Thing> + Clone>(
+    informer: &Informer<Thing, R>,
+    world: &FakeWorld,
+    server: &Model,
+    seed: u64,
+) {
     informer.start();
     let mut followers: Vec<(Follower, Registration)> = Vec::new();
     for step in 0..150 {
-        change(&server, &world);
+        change(server, world);
         if step % 30 == 0 {
             let follower = Follower::default();
             let backlog = 1 + usize::try_from(world.below(3)).unwrap();
             let config = HandlerConfig {
                 backlog,
+                overflow: if world.chance(50) { Overflow::Coalesce } else { Overflow::Block },
                 resync: world.chance(50).then_some(Duration::from_secs(5)),
                 ..HandlerConfig::default()
             };
             let registration = informer.add_handler(follower.clone(), config).unwrap();
             followers.push((follower, registration));
         }
-        if step == 75 {
-            informer.add_index(Index::label("app")).unwrap();
-        }
         tokio::time::sleep(Duration::from_millis(world.below(3000))).await;
     }
     server.set_faults(Faults::default());
-    let version = server.put(Thing::new("last", 0));
-    informer.reader().wait_at_least(version, Duration::from_secs(600)).await.unwrap();
+    let last = Thing::new("last", 0);
+    server.put(last.clone());
+    for _ in 0..600 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if informer.reader().get(&last.key()).is_some() {
+            break;
+        }
+    }
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let truth = server.objects();
-    let stored = informer.reader().list().into_iter().map(|thing| (thing.key(), thing));
+    let stored = informer.reader().freeze();
+    let stored = stored.iter().map(|thing| (thing.key(), thing.clone()));
     assert_eq!(stored.collect::<BTreeMap<_, _>>(), truth, "seed {seed}: the store");
-    for app in ["a0", "a1", "a2"] {
-        let want = truth.values().filter(|thing| thing.label("app") == Some(app)).count();
-        let have = informer.reader().by_index("metadata.labels['app']", app).unwrap().len();
-        assert_eq!(have, want, "seed {seed}: the index");
-    }
     for (follower, registration) in followers {
         assert!(registration.has_synced());
         assert_eq!(registration.status().panics, 0, "seed {seed}: a handler was told nonsense");
@@ -108,9 +121,35 @@ async fn run(seed: u64) {
     assert_eq!(informer.status().unreadable, 0);
 }
 
+async fn run(seed: u64, fifo: Fifo) {
+    let (world, server, config) = bad_day(seed, fifo);
+    let informer = Informer::new(Arc::new(server.clone()), things(), config);
+    informer.add_index(Index::label("app")).unwrap();
+    storm(&informer, &world, &server, seed).await;
+    let truth = server.objects();
+    let newest = truth.values().map(|thing| thing.resource_version.as_u64()).max().unwrap();
+    let version = informer.reader().version().version;
+    assert!(version.as_u64() >= newest, "seed {seed}: the store's version");
+    for app in ["a0", "a1", "a2"] {
+        let want = truth.values().filter(|thing| thing.label("app") == Some(app)).count();
+        let have = informer.reader().by_index("metadata.labels['app']", app).unwrap().len();
+        assert_eq!(have, want, "seed {seed}: the index");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn store_and_handlers_converge_after_any_faults() {
     for seed in 0..40 {
-        run(seed).await;
+        run(seed, Fifo::Atomic).await;
+    }
+}
+
+/// The same over each other queue.
+#[tokio::test(start_paused = true)]
+async fn an_informer_converges_over_every_queue() {
+    for seed in 100..120 {
+        run(seed, Fifo::Apart).await;
+        run(seed, Fifo::ByKey(Merging::Deletions)).await;
+        run(seed, Fifo::ByKey(Merging::ToNewest)).await;
     }
 }

@@ -26,8 +26,9 @@ async fn handlers_are_told_of_adds_updates_and_deletes_in_order() {
     assert_eq!(informer.reader().version().version, 9.into());
 }
 
+/// Bug row 20 (k/k#27004) and vector Q2: whoever is told finds the store changed.
 #[tokio::test(start_paused = true)]
-async fn a_relist_swaps_the_store_first_and_tells_deletes_first() {
+async fn k20_a_relist_swaps_the_store_first_and_tells_deletes_first() {
     struct Sees(Log, Reader<Thing>);
     impl Sees {
         fn note(&self, what: &str, thing: &Thing) {
@@ -188,4 +189,97 @@ async fn k33_a_stuck_handler_stops_the_stream_at_its_bound_and_frees_it_when_rem
     handler.remove();
     drop(goes);
     informer.reader().wait_at_least(499.into(), Duration::from_secs(5)).await.unwrap();
+}
+
+/// Blocks its thread at its first call until it is let go.
+struct SlowStart {
+    log: Log,
+    began: std::sync::atomic::AtomicBool,
+    entered: std::sync::mpsc::SyncSender<()>,
+    let_go: parking_lot::Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl Handler<Thing> for SlowStart {
+    fn on_add(&self, object: &Thing, initial: bool) {
+        if !self.began.swap(true, Ordering::SeqCst) {
+            self.entered.send(()).unwrap();
+            let _ = self.let_go.lock().recv();
+        }
+        self.log.on_add(object, initial);
+    }
+    fn on_update(&self, old: &Thing, new: &Thing) {
+        self.log.on_update(old, new);
+    }
+    fn on_delete(&self, last: &Thing, known: bool) {
+        self.log.on_delete(last, known);
+    }
+}
+
+/// Deviation 7: a handler that coalesces holds up nobody, its backlog stays flat, and what it missed comes as one change
+/// of each object.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_stuck_handler_that_coalesces_holds_up_nobody() {
+    use std::fmt::Write as _;
+    let mut script = "watch: +a@1 +b@1 end@1".to_owned();
+    for version in 2..500 {
+        write!(script, " ~a@{version}").unwrap();
+    }
+    // `b` goes; `c` comes and goes; `d` comes and changes.
+    script.push_str(" -b@500 +c@501 ~c@502 -c@503 +d@504 ~d@505 bookmark@506");
+    let server = server(&script);
+    let metrics = Memory::new();
+    let config = Config { metrics: Arc::new(metrics.clone()), ..Config::default() };
+    let informer = with(&server, config);
+    let (entered, enters) = std::sync::mpsc::sync_channel(1);
+    let (goes, let_go) = std::sync::mpsc::sync_channel::<()>(1);
+    let (slow_log, fast_log) = (Log::default(), Log::default());
+    let let_go = parking_lot::Mutex::new(let_go);
+    let (log, began) = (slow_log.clone(), false.into());
+    let slow = SlowStart { log, began, entered, let_go };
+    let coalesce = HandlerConfig {
+        name: "slow".into(),
+        backlog: 2,
+        overflow: crate::Overflow::Coalesce,
+        ..HandlerConfig::default()
+    };
+    let slow = informer.add_handler(slow, coalesce).unwrap();
+    let fast = informer.add_handler(fast_log.clone(), HandlerConfig::default()).unwrap();
+    informer.start();
+    enters.recv().unwrap();
+    informer.reader().wait_at_least(506.into(), Duration::from_secs(5)).await.unwrap();
+    fast.drain();
+    fast.ended().await;
+    assert_eq!(fast_log.0.lock().len(), 2 + 498 + 6, "the fast one is told everything");
+    let status = slow.status();
+    assert!(status.backlog <= 2 + 2 * 4 && status.merged > 400, "{status:?}");
+    goes.send(()).unwrap();
+    slow.wait_synced().await.unwrap();
+    slow.drain();
+    slow.ended().await;
+    // How far the history had come at the first call is not said; what follows is.
+    let told = slow_log.take();
+    assert!(told.split(' ').count() <= 1 + 2 + 2 * 4, "{told}");
+    assert!(told.starts_with("+a@") && told.contains("a@499"), "{told}");
+    assert!(told.ends_with("+d@505") || told.ends_with("d@504~d@505"), "{told}");
+    assert_eq!(told.contains("+b@1!"), told.contains("-b@500"), "{told}");
+    assert_eq!(told.contains("+c@"), told.contains("-c@503"), "{told}");
+    let series = "informer_merged_notifications_total{name=\"\",group=\"test.kubestrata.dev\",\
+        version=\"v1\",resource=\"things\",handler=\"slow\"}";
+    assert!(metrics.value(series) > Some(400.0));
+}
+
+/// Bug row 32: a filter and a handler get the last known state with a missed deletion, too.
+#[tokio::test(start_paused = true)]
+async fn k32_a_missed_deletion_reaches_handlers_behind_a_filter() {
+    let server = server("watch: +a@1{app=web} +b@2 end@2 wait=5s gone | watch: end@9");
+    let informer = informer(&server);
+    let log = Log::default();
+    let filtered = crate::Filtered::new(
+        |thing: &Thing| kubestrata_api_types::Object::label(thing, "app").is_some(),
+        log.clone(),
+    );
+    informer.add_handler(filtered, HandlerConfig::default()).unwrap();
+    informer.start();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(log.take(), "+a@1{app=web}! -a@1{app=web}?");
 }

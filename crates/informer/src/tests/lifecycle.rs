@@ -136,6 +136,8 @@ async fn status_and_metrics_tell_the_age_and_size_of_the_store() {
     let status = informer.status();
     assert!(status.started && status.synced && status.reflector.live_since.is_some());
     assert_eq!((status.objects, status.queued, status.unreadable), (2, 0, 0));
+    assert_eq!((status.relists(), status.reflector.fallback, status.gone_since), (0, false, None));
+    assert!(status.reflector.failing.is_none() && status.reflector.last_failure.is_none());
     assert_eq!(status.version.version, 12_345_678_901_234_567.into());
     let ago = |at: Option<tokio::time::Instant>| at.unwrap().elapsed().as_secs();
     let (event, bookmark) = (ago(status.reflector.last_event), ago(status.reflector.last_bookmark));
@@ -145,6 +147,8 @@ async fn status_and_metrics_tell_the_age_and_size_of_the_store() {
     assert_eq!(value("informer_store_resource_version", ""), Some(345_678_901_234_567.0));
     assert_eq!(value("informer_store_objects", ""), Some(2.0));
     assert_eq!(value("informer_queued_items", ""), Some(0.0));
+    let latency = format!("informer_processing_latency_seconds_bucket{{{labels}");
+    assert!(metrics.render().contains(&latency));
     assert!(value("informer_store_bytes", ",part=\"heads\"").unwrap() > 0.0);
     assert!(value("informer_store_bytes", ",part=\"index metadata.namespace\"").is_some());
 }
@@ -155,8 +159,40 @@ async fn a_panic_on_its_tasks_ends_the_informer_for_all_to_see() {
     let server = server("watch: ?a@1 end@1");
     let hook = crate::ProblemHook::new(|_: &crate::Problem| panic!("a hook's own fault"));
     let informer = with(&server, Config { on_problem: Some(hook), ..Config::default() });
+    let handler = informer.add_handler(Log::default(), HandlerConfig::default()).unwrap();
     informer.start();
     let error = informer.wait_synced(Duration::from_secs(60)).await.unwrap_err();
     assert!(matches!(error, SyncError::Stopped { .. }));
     assert!(informer.status().stopped && informer.reader().is_closed());
+    handler.ended().await;
+}
+
+/// Every question of the status while things go wrong: last failure and since when, fallback, relists; and any number of
+/// waiters for one sync.
+#[tokio::test(start_paused = true)]
+async fn status_tells_what_goes_wrong_and_since_when() {
+    let server =
+        server("422 | list@1: a | watch: wait=10s gone | list@5: a b | watch: wait=5s cut");
+    let informer = informer(&server);
+    informer.start();
+    let waiters = (0..50).map(|_| {
+        let informer = informer.clone();
+        async move { informer.wait_synced(Duration::from_secs(60)).await.unwrap() }
+    });
+    futures_util::future::join_all(waiters).await;
+    settle().await;
+    let status = informer.status();
+    assert!(status.synced && status.reflector.fallback && status.reflector.live_since.is_some());
+    assert_eq!(status.relists(), 0);
+    tokio::time::sleep(Duration::from_secs(13)).await;
+    let status = informer.status();
+    assert_eq!((status.relists(), status.objects), (1, 2));
+    let last = status.reflector.last_failure.unwrap();
+    assert!(
+        last.failure.status().is_some_and(Status::is_expired) && last.at.elapsed().as_secs() < 5
+    );
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let status = informer.status();
+    assert!(status.reflector.live_since.is_none() && status.synced);
+    assert!(status.reflector.failing.is_some_and(|failing| failing.since.elapsed().as_secs() < 20));
 }

@@ -149,8 +149,10 @@ impl<K: Kind + Serialize + DeserializeOwned> MakeDecoded for Decoding<K> {
         let mut own = Config::<Decoded<K>> {
             name: config.name.clone(),
             reflector: config.reflector.clone(),
+            fifo: config.fifo,
             queue: config.queue,
             transform: self.transform.clone(),
+            when_gone: config.when_gone,
             recreate_as_update: config.recreate_as_update,
             metrics: Arc::clone(&config.metrics),
             on_problem: config.on_problem.clone(),
