@@ -41,4 +41,4 @@ pub use self::body::Body;
 pub use self::config::{Config, Gates};
 #[cfg(feature = "serve")]
 pub use self::serve::{Listen, ListenError, Serving, TlsFailure, WriteError};
-pub use self::server::{Builder, Server};
+pub use self::server::{Backup, Builder, Server};

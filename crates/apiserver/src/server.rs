@@ -22,6 +22,10 @@ use crate::media;
 use crate::record::Item;
 use crate::selectable::Selectable;
 
+mod restart;
+
+pub use self::restart::Backup;
+
 /// What all requests share.
 pub(crate) struct Core {
     pub(crate) config: Config,

@@ -6,5 +6,6 @@ mod harness;
 mod hostile;
 mod list;
 mod protobuf;
+mod restart;
 mod watch;
 mod write;

@@ -29,6 +29,12 @@ pub struct Config {
     pub history_bytes: usize,
     /// Number of superseded values. Default 100,000.
     pub history_values: usize,
+    /// The revision of the empty store; the first write gets the next. Default 1, as in etcd; 0 counts as 1.
+    ///
+    /// A store that takes the place of another before the eyes of the same clients must begin above every revision of
+    /// that one: a client that resumes at a revision which means something else now would miss changes, and nothing would
+    /// tell it so. Older revisions are answered as compacted.
+    pub first_revision: Revision,
 }
 
 impl Default for Config {
@@ -37,6 +43,7 @@ impl Default for Config {
             history_age: Duration::from_secs(5 * 60),
             history_bytes: 64 << 20,
             history_values: 100_000,
+            first_revision: 1,
         }
     }
 }
@@ -78,9 +85,29 @@ impl<V> std::fmt::Debug for Shared<V> {
 }
 
 impl<V: Value> Memory<V> {
-    /// An empty store at revision 1.
+    /// An empty store at [`Config::first_revision`].
     pub fn new(config: Config) -> Self {
-        let state = State::new(config);
+        Self::over(State::new(config))
+    }
+
+    /// A store that holds the entries of a backup and is at `revision`, or at the newest revision of an entry if that is
+    /// higher. History begins there: earlier revisions are compacted.
+    ///
+    /// With the revision of the backup, revisions are given a second time, for other writes than the first; with one above
+    /// all that were ever given they are not (`etcdutl snapshot restore --bump-revision --mark-compacted`).
+    pub fn restored(
+        config: Config,
+        entries: impl IntoIterator<Item = Entry<V>>,
+        revision: Revision,
+    ) -> Self {
+        let mut state = State::new(Config { first_revision: revision, ..config });
+        for entry in entries {
+            state.restore(entry);
+        }
+        Self::over(state)
+    }
+
+    fn over(state: State<V>) -> Self {
         let delivered = AtomicU64::new(state.revision());
         Self(Arc::new(Shared {
             origin: Instant::now(),

@@ -179,3 +179,39 @@ async fn every_readable_revision_equals_a_naive_model() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_store_can_begin_above_the_revisions_of_an_earlier_one() {
+    let store = Memory::new(Config { first_revision: 1_000, ..Config::default() });
+    assert_eq!((store.current().await, store.oldest()), (Ok(1_000), 1_000));
+    assert_eq!(create(&store, "/a", "1").await, 1_001);
+    let old = keys(&store, Range::prefix("/").at(999)).await;
+    assert_eq!(old, Err(ReadError::Compacted { requested: 999, oldest: 1_000 }));
+    let none = Memory::<String>::new(Config { first_revision: 0, ..Config::default() });
+    assert_eq!(none.current().await, Ok(1), "0 is never a revision");
+}
+
+#[tokio::test]
+async fn a_restored_store_has_the_objects_and_no_history() {
+    let first = store();
+    let made = create(&first, "/a", "1").await;
+    create(&first, "/b", "1").await;
+    let backup = first.range(Range::prefix("/")).await.unwrap();
+    create(&first, "/c", "1").await;
+
+    // At the backup's revision: the next write gets the revision that `/c` had.
+    let same = Memory::restored(Config::default(), backup.items.clone(), backup.revision);
+    assert_eq!(keys(&same, Range::prefix("/")).await.unwrap(), ["/a=1", "/b=1"]);
+    assert_eq!(create(&same, "/d", "1").await, 4);
+    let old = keys(&same, Range::prefix("/").at(made)).await;
+    assert_eq!(old, Err(ReadError::Compacted { requested: made, oldest: 3 }));
+    let updated = same.put("/a", Expected::Revision(made), &|_| "2".to_owned()).await;
+    assert_eq!(updated.unwrap().revision, 5, "entries keep the revisions of their writes");
+
+    // Above everything: no revision is given twice.
+    let above = Memory::restored(Config::default(), backup.items.clone(), 100);
+    assert_eq!((create(&above, "/d", "1").await, above.oldest()), (101, 100));
+    // A revision below that of an entry would give it again.
+    let low = Memory::restored(Config::default(), backup.items, 1);
+    assert_eq!(low.current().await, Ok(3));
+}

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use kubestrata_api_types::{BoxError, ResourceType, Scope};
-use kubestrata_apiserver::{Listen, Server};
+use kubestrata_api_types::{BoxError, ResourceType, Scope, SystemWorld, World as _};
+use kubestrata_apiserver::{Config, Listen, Server};
 
 /// A Kubernetes API server for development and tests. It keeps everything in memory and forgets it when it ends.
 #[derive(Debug, Parser)]
@@ -42,6 +42,18 @@ struct Args {
         help = "A resource to serve beside the built-in ones, as x.io/v1/Foo/foos/namespaced; scope: namespaced or cluster"
     )]
     declare: Vec<ResourceType>,
+    /// The resource version at which the empty server begins. By default the microseconds since 1970, so that no version is
+    /// given twice when it is started again.
+    ///
+    /// A client that follows across the restart resumes at its old version, is told that it is gone, and lists again.
+    #[arg(long, value_name = "REVISION")]
+    first_revision: Option<u64>,
+}
+
+/// A revision above all those of earlier runs: a server that wrote less than a million times a second is behind it.
+fn revision_of_clock() -> u64 {
+    let now = SystemWorld::new().wall().as_microsecond();
+    u64::try_from(now).unwrap_or(1)
 }
 
 /// Parses `GROUP/VERSION/KIND/PLURAL/SCOPE`. An empty group is the core group.
@@ -94,7 +106,9 @@ async fn run(args: Args) -> Result<(), BoxError> {
     } else if let Some(token) = args.token {
         listen = listen.token(token);
     }
-    let mut builder = Server::builder();
+    let mut config = Config::default();
+    config.storage.first_revision = args.first_revision.unwrap_or_else(revision_of_clock);
+    let mut builder = Server::builder().config(config);
     for resource in args.declare {
         builder = builder.declare(resource);
     }

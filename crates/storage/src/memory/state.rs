@@ -42,14 +42,23 @@ struct Garbage {
 
 impl<V: Value> State<V> {
     pub(super) fn new(config: Config) -> Self {
+        let first = config.first_revision.max(1);
         Self {
             config,
-            revision: 1,
-            oldest: 1,
+            revision: first,
+            oldest: first,
             keys: BTreeMap::new(),
             garbage: VecDeque::new(),
             garbage_bytes: 0,
         }
+    }
+
+    /// Puts an entry of a backup in place, before the first write.
+    pub(super) fn restore(&mut self, entry: Entry<V>) {
+        let Entry { key, revision, value } = entry;
+        self.revision = self.revision.max(revision);
+        self.oldest = self.revision;
+        self.keys.insert(key, smallvec::smallvec![Version { revision, value: Some(value) }]);
     }
 
     pub(super) fn revision(&self) -> Revision {
