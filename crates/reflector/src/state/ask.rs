@@ -78,11 +78,15 @@ impl<T: Object> Machine<T> {
         asked: ResourceVersion,
         now: Tick,
     ) -> Listing<T> {
+        // KEP-2340: a version with a limit and no match means exactly that version. A relist would get the state that it
+        // has already, and the watch from there would be refused again, for as long as the server remembers that state.
+        let exact = limit.is_some() && !asked.is_unset() && !asked.is_any();
         Listing {
             first: ListOptions {
                 labels: self.config.labels.clone(),
                 fields: self.config.fields.clone(),
                 resource_version: asked,
+                version_match: exact.then_some(VersionMatch::NotOlderThan),
                 limit,
                 ..ListOptions::default()
             },

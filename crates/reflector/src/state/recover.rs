@@ -152,6 +152,12 @@ impl<T: Object> Machine<T> {
                 self.failed(during, Recovery::AskForLatest, fault);
             }
             _ => {
+                // A server that has gone back waits for the version, says that it has not come, and is asked once more by a
+                // transport that retries: from here it looks like silence. The latest state is always to be had.
+                let waits = !first.resource_version.is_any() && listing.pages == 0;
+                if waits && stalled(&fault) {
+                    self.unavailable = true;
+                }
                 // The streaming list is not to blame, so it may be tried again.
                 self.falling_back = false;
                 let after = match fault.class {
@@ -226,4 +232,9 @@ impl<T: Object> Machine<T> {
 /// Whether the error came from below, and is not the reflector's own finding.
 fn fault_is_foreign(fault: &Fault) -> bool {
     !fault.error.is::<ReflectorError>()
+}
+
+/// Whether a list brought nothing for too long.
+fn stalled(fault: &Fault) -> bool {
+    matches!(fault.error.downcast_ref(), Some(ReflectorError::ListStalled(_)))
 }

@@ -220,6 +220,26 @@ async fn requests_without_answer_are_given_up() {
     .await;
 }
 
+/// A server that was put back makes a list at a version of its future wait, and a transport that retries makes it silent.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_stalls_at_a_version_is_followed_by_one_of_the_latest_state() {
+    check_plain(
+        "list@9: a@9 | watch: gone | hang | list@5: a@4 | watch:",
+        expect![[r#"
+            0.000 > list rv="0" limit=500
+            0.000 replace@9: a@9
+            0.000 > watch rv="9" bookmarks
+            0.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
+            1.397 > list rv="9"
+            121.397 ! list: the list brought nothing for 120s; relist after 3.153604406s
+            124.551 > list rv="" limit=500
+            124.551 replace@5: a@4
+            124.551 > watch rv="5" bookmarks
+        "#]],
+    )
+    .await;
+}
+
 /// The definition of the kind is deleted: 404 for ever, which costs little and is told.
 #[tokio::test(start_paused = true)]
 async fn kk79610_kind_is_gone() {

@@ -37,7 +37,7 @@ async fn a_page_size_holds_at_every_version() {
             0.000 replace@5: a@5
             0.000 > watch rv="5" bookmarks
             0.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
-            1.397 > list rv="5" limit=2
+            1.397 > list rv="5" match=NotOlderThan limit=2
             1.397 replace@5: a@5
             1.397 > watch rv="5" bookmarks
         "#]],

@@ -223,7 +223,7 @@ async fn t10_pages() {
             0.000 replace@10: a@10 b@10 c@10
             0.000 > watch rv="10" bookmarks
             5.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
-            6.397 > list rv="10" limit=500
+            6.397 > list rv="10" match=NotOlderThan limit=500
             6.397 replace@12: a@12
             6.397 > watch rv="12" bookmarks
         "#]],
