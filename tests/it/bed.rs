@@ -44,7 +44,7 @@ pub(crate) fn matrix(
         for form in Form::ALL {
             let name = format!("{}::{}::{}", short(name), target.name(), form.name());
             trials.push(Trial::test(name, move || {
-                trial(async move {
+                trial(TRIAL, async move {
                     match form {
                         Form::Json | Form::Protobuf => {
                             let bed = Bed::new(target, form).await;
@@ -66,7 +66,23 @@ pub(crate) fn matrix(
 
 /// A trial that makes its own servers.
 pub(crate) fn single(name: &str, run: fn() -> Run) -> Trial {
-    Trial::test(short(name), move || trial(async move { run().await }))
+    Trial::test(short(name), move || trial(TRIAL, async move { run().await }))
+}
+
+/// A trial that makes its own servers, has a limit of its own, and begins once `turn` has returned.
+pub(crate) fn single_within<G>(
+    name: &str,
+    limit: Duration,
+    turn: fn() -> G,
+    run: fn() -> Run,
+) -> Trial
+where
+    G: 'static,
+{
+    Trial::test(short(name), move || {
+        let _turn = turn();
+        trial(limit, async move { run().await })
+    })
 }
 
 fn short(name: &str) -> String {
@@ -74,11 +90,11 @@ fn short(name: &str) -> String {
 }
 
 /// Runs a trial on a runtime of its own. A panic in it is a failure of the trial.
-fn trial(scenario: impl Future<Output = ()>) -> Result<(), Failed> {
+fn trial(limit: Duration, scenario: impl Future<Output = ()>) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime
-        .block_on(async { timeout(TRIAL, scenario).await })
-        .map_err(|_| Failed::from(format!("still running after {} s", TRIAL.as_secs())))
+        .block_on(async { timeout(limit, scenario).await })
+        .map_err(|_| Failed::from(format!("still running after {} s", limit.as_secs())))
 }
 
 /// Makes the trials of a module from its scenarios.

@@ -12,6 +12,7 @@ mod cached;
 mod crud;
 mod follow;
 mod lists;
+mod real_faults;
 mod swaps;
 mod watches;
 
@@ -29,5 +30,6 @@ fn main() -> ExitCode {
     trials.extend(cached::trials());
     trials.extend(swaps::trials());
     trials.extend(bad_input::trials());
+    trials.extend(real_faults::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -34,7 +34,7 @@ pub(crate) async fn test(rest: &[String]) -> Result<(), Failure> {
     let server = Server::start(&[]).await?;
     let mut command = cargo(&["test"]);
     command.args(run::WITH_FEATURES).args(["--test", "it", "--"]);
-    command.args(rest).env(KUBECONFIG, server.kubeconfig());
+    command.args(rest).env(KUBECONFIG, server.kubeconfig()).env(PREBUILT, &server.bin);
     let result = run::bounded(command, SUITE).await;
     if result.is_err() {
         server.print_log();
@@ -59,6 +59,8 @@ pub(crate) async fn hold() -> Result<(), Failure> {
 pub(crate) struct Server {
     script: Group,
     input: ChildStdin,
+    /// The folder of the programs: some trials start servers of their own.
+    bin: PathBuf,
     state: PathBuf,
 }
 
@@ -85,7 +87,7 @@ impl Server {
         let mut script = Group::spawn(command)?;
         let input = script.child.stdin.take().expect("the input is piped");
         let output = script.child.stdout.take().expect("the output is piped");
-        let server = Self { script, input, state };
+        let server = Self { script, input, bin, state };
         let mut line = String::new();
         let mut output = BufReader::new(output);
         match run::stoppable(timeout(START, output.read_line(&mut line))).await {
@@ -114,7 +116,7 @@ impl Server {
 
     /// Stops both servers and removes their state.
     pub(crate) async fn stop(self) {
-        let Self { mut script, input, state } = self;
+        let Self { mut script, input, state, .. } = self;
         drop(input);
         // The script waits for both servers to end.
         if timeout(Duration::from_secs(30), script.child.wait()).await.is_err() {

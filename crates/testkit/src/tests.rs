@@ -120,3 +120,41 @@ async fn the_model_serves_states_changes_and_410() {
     model.compact();
     assert!(model.list(&things(), options).await.is_err());
 }
+
+#[tokio::test]
+async fn a_relay_passes_cuts_silences_and_heals() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let relay = crate::Relay::start(listener.local_addr().unwrap()).await.unwrap();
+    let connect = async || TcpStream::connect(("127.0.0.1", relay.port())).await.unwrap();
+    let echo = async |client: &mut TcpStream, server: &mut TcpStream| {
+        client.write_all(b"ping").await.unwrap();
+        let mut bytes = [0; 4];
+        server.read_exact(&mut bytes).await.unwrap();
+        bytes
+    };
+    let mut client = connect().await;
+    let mut server = listener.accept().await.unwrap().0;
+    assert_eq!(&echo(&mut client, &mut server).await, b"ping");
+
+    relay.cut();
+    assert_eq!(client.read(&mut [0; 1]).await.unwrap_or(0), 0, "the connection ends");
+    let mut late = connect().await;
+    assert_eq!(late.read(&mut [0; 1]).await.unwrap_or(0), 0, "and so does a new one");
+
+    relay.heal();
+    let mut client = connect().await;
+    let mut server = listener.accept().await.unwrap().0;
+    assert_eq!(&echo(&mut client, &mut server).await, b"ping");
+
+    relay.silence();
+    // Until the relay has noticed, bytes may still pass.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.write_all(b"unheard").await.unwrap();
+    let mut byte = [0; 1];
+    let silent = tokio::time::timeout(Duration::from_millis(200), client.read(&mut byte)).await;
+    assert!(silent.is_err(), "open, and nothing comes");
+    relay.heal();
+    assert_eq!(client.read(&mut byte).await.unwrap_or(0), 0, "it has been silent for too long");
+}
