@@ -2,7 +2,7 @@
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use kubestrata_controller::api_types::{ApiRequest, Collection, Format, Operation, WriteOptions};
 use kubestrata_controller::codec::{EncodedService, encode};
 use kubestrata_controller::prelude::*;
@@ -41,6 +41,7 @@ pub async fn all(service: &impl EncodedService, namespace: &str) -> Result<(), B
     every::<ReplicaSet>(service, namespace).await?;
     every::<Pod>(service, namespace).await?;
     every::<ServiceAccount>(service, namespace).await?;
+    every::<ConfigMap>(service, namespace).await?;
     let key = ObjectKey::cluster(namespace);
     gone(service.delete::<Namespace>(&key, DeleteOptions::default()).await.map(drop))?;
     // Without a kube-controller-manager nobody else finishes the deletion of a namespace.

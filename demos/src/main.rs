@@ -2,10 +2,14 @@
 //!
 //! A demo is a module with `Options` for its arguments and a `run` that takes them; to add one, add a variant to [`Demo`].
 
+mod churn;
 mod cleanup;
 mod counted;
+mod gone;
 mod job;
+mod line;
 mod outcome;
+mod plot;
 mod progress;
 mod replicaset;
 mod signals;
@@ -36,12 +40,18 @@ struct Arguments {
 enum Demo {
     /// A ReplicaSet controller brings up, heals and scales a thousand pods.
     Replicaset(job::Options),
+    /// A watch is told that its version is gone (410), and the informer recovers: watched live.
+    Gone(gone::Options),
+    /// A high rate of changes: events, lag, queues and memory over time, as a plot.
+    Churn(churn::Options),
 }
 
 impl Demo {
     async fn run(self) -> Result<Outcome, kubestrata_controller::prelude::BoxError> {
         match self {
             Self::Replicaset(options) => job::run(&options).await,
+            Self::Gone(options) => gone::run(&options).await,
+            Self::Churn(options) => churn::run(&options).await,
         }
     }
 }
