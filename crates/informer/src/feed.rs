@@ -1,9 +1,14 @@
 //! From the reflector to the queue.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
+use futures_core::Stream as _;
 use kubestrata_api_types::{Event, Snapshot, Unreadable, Update};
 use kubestrata_realfifo::Producer;
 use kubestrata_reflector::Reflector;
@@ -12,6 +17,9 @@ use tokio::time::Instant;
 use crate::informer::Shared;
 use crate::sink::Item;
 use crate::{Transform, WhenGone};
+
+/// Updates that are handed to the queue at once, at most: far fewer than the queue's own bound.
+const TOGETHER: usize = 128;
 
 /// Runs until the consumer of the queue is gone, or the resource is and the informer is to stop with it.
 pub(crate) async fn feed<T: Item>(
@@ -26,6 +34,7 @@ pub(crate) async fn feed<T: Item>(
         WhenGone::Clear { after } | WhenGone::Stop { after } => Some(after),
     };
     let mut acted: Option<Instant> = None;
+    let mut updates = VecDeque::new();
     loop {
         let update = tokio::select! {
             // What still comes is told before its absence counts.
@@ -47,11 +56,27 @@ pub(crate) async fn feed<T: Item>(
                 Update::Replace(Snapshot { items, unreadable: Vec::new(), resource_version })
             }
         };
-        if producer.push(update).await.is_err() {
+        updates.push_back(update);
+        take_ready(&mut reflector, &mut updates).await;
+        if producer.push_all(&mut updates).await.is_err() {
             return;
         }
         shared.queued.store(producer.load().items, Ordering::Relaxed);
     }
+}
+
+/// Takes further updates that are there already, so that the pump is woken for all of them at once: a wake-up costs more
+/// than an update.
+async fn take_ready<T: Item>(reflector: &mut Reflector<T>, updates: &mut VecDeque<Update<T>>) {
+    poll_fn(|cx| {
+        while updates.len() < TOGETHER
+            && let Poll::Ready(Some(update)) = Pin::new(&mut *reflector).poll_next(cx)
+        {
+            updates.push_back(update);
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// What a reflector makes of each event before it keeps it.

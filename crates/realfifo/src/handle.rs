@@ -1,5 +1,6 @@
 //! The two async ends of a queue.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
@@ -8,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use kubestrata_api_types::{Object, Update};
 use tokio::time::Instant;
 
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Mutex, MutexGuard};
 use crate::{Batch, Delta, Limits, Load, Metrics, Popped, Queue, RealFifo, Synced};
 
 /// Configuration of [`channel`].
@@ -104,12 +105,39 @@ impl<T> Shared<T> {
             return Poll::Pending;
         }
         add(&mut *inner.queue);
+        self.appended(inner);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when all are appended, or the consumer is gone.
+    fn offer_all(
+        &self,
+        cx: &Context<'_>,
+        updates: &mut VecDeque<Update<T>>,
+    ) -> Poll<Result<(), ()>> {
+        let mut inner = self.inner.lock();
+        if inner.consumer_gone && !updates.is_empty() {
+            return Poll::Ready(Err(()));
+        }
+        while let Some(update) = updates.pop_front() {
+            if !inner.queue.admits(inner.queue.measure(&update)) {
+                updates.push_front(update);
+                store_waker(&mut inner.producer, cx);
+                break;
+            }
+            inner.queue.push(update);
+        }
+        self.appended(inner);
+        if updates.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    /// Releases the lock, and tells the consumer and those who wait for the latch.
+    fn appended(&self, mut inner: MutexGuard<'_, Inner<T>>) {
         self.publish(&inner);
         let (synced, consumer) = (inner.queue.has_synced(), inner.consumer.take());
         drop(inner);
         self.latch(synced);
         wake(consumer);
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -157,6 +185,19 @@ impl<T> Producer<T> {
         })
         .await;
         pushed.map_err(|()| Closed(update))
+    }
+
+    /// Appends updates from the front of `updates`, as far as there is room under one lock and with one wake-up of the
+    /// consumer, and waits for room for the rest.
+    ///
+    /// Cancel-safe: what was not appended is still in `updates`.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] if the consumer is gone, with the first update that was not appended.
+    pub async fn push_all(&mut self, updates: &mut VecDeque<Update<T>>) -> Result<(), Closed<T>> {
+        let pushed = poll_fn(|cx| self.0.offer_all(cx, updates)).await;
+        pushed.map_err(|()| Closed(updates.pop_front()))
     }
 
     /// Asks the consumer to see all its objects once more, when there is room.

@@ -1,5 +1,6 @@
 //! The two async ends.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use kubestrata_telemetry::Memory;
@@ -33,6 +34,33 @@ async fn the_producer_waits_for_room() {
     });
     pushed.unwrap();
     assert_eq!(consumer.load().items, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_updates_wait_for_room_in_their_order() {
+    let (mut producer, mut consumer) = bounded(2);
+    let mut updates: VecDeque<_> = ["+a@1", "+b@2", "+c@3", "+d@4", "+e@5"].map(update).into();
+    assert!(timeout(SHORT, producer.push_all(&mut updates)).await.is_err());
+    // What was cancelled was not queued, and is not lost.
+    assert_eq!(updates, ["+c@3", "+d@4", "+e@5"].map(update));
+    let mut taken = Vec::new();
+    let (pushed, ()) = tokio::join!(producer.push_all(&mut updates), async {
+        while taken.len() < 5 {
+            sleep(SHORT).await;
+            let batch = consumer.next_batch().await.unwrap();
+            assert!(batch.deltas().len() <= 2);
+            taken.extend(batch.deltas().iter().map(|delta| delta.key().unwrap().to_string()));
+        }
+    });
+    pushed.unwrap();
+    assert!(updates.is_empty());
+    assert_eq!(taken, ["a", "b", "c", "d", "e"]);
+    producer.push_all(&mut updates).await.unwrap();
+
+    drop(consumer);
+    let mut updates: VecDeque<_> = ["+f@6", "+g@7"].map(update).into();
+    let refused = producer.push_all(&mut updates).await.unwrap_err();
+    assert_eq!((refused.0, updates.len()), (Some(update("+f@6")), 1));
 }
 
 #[tokio::test(start_paused = true)]
