@@ -52,7 +52,7 @@ async fn steps(table: &mut Table) -> Result<(), Failure> {
 /// of loom's, so it stands in a folder of its own.
 async fn loom(workspace: &Workspace) -> Result<(), Failure> {
     let mut models = cargo(&["test", "--quiet", "--lib"]);
-    for engine in ["realfifo", "store-index", "workqueue"] {
+    for engine in ["realfifo", "store-index", "workqueue", "informer"] {
         models.args(["--package", &format!("kubestrata-{engine}")]);
     }
     models.env("RUSTFLAGS", "--cfg kubestrata_loom");
