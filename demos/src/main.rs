@@ -11,6 +11,7 @@ mod line;
 mod outcome;
 mod plot;
 mod progress;
+mod realfifo;
 mod replicaset;
 mod signals;
 mod target;
@@ -44,6 +45,8 @@ enum Demo {
     Gone(gone::Options),
     /// A high rate of changes: events, lag, queues and memory over time, as a plot.
     Churn(churn::Options),
+    /// Quick changes through the ordered queue and through its predecessor, side by side.
+    Realfifo(realfifo::Options),
 }
 
 impl Demo {
@@ -52,6 +55,7 @@ impl Demo {
             Self::Replicaset(options) => job::run(&options).await,
             Self::Gone(options) => gone::run(&options).await,
             Self::Churn(options) => churn::run(&options).await,
+            Self::Realfifo(options) => realfifo::run(&options).await,
         }
     }
 }
