@@ -112,7 +112,7 @@ const FACADE: &[&str] = &[
 const DEV: &[Layer] = &[layer("testkit", 2, &["codec"], "scripted server, virtual world, faults")];
 
 /// Members that nothing depends on; they may use every crate.
-const TOPS: &[&str] = &["kubestrata-bench", "demos", "it"];
+const TOPS: &[&str] = &["kubestrata-bench", "demos", "it", "simulation"];
 
 /// External crates that only some layers may name in their manifests.
 const GUARDED: &[(&[&str], &[&str])] = &[

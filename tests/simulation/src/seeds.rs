@@ -1,0 +1,159 @@
+//! The trials: ranges of seeds.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use libtest_mimic::{Failed, Trial};
+
+use crate::log::Counts;
+use crate::run::{Outcome, run};
+
+/// Chooses other seeds: `from..to`, the end excluded.
+const SEEDS: &str = "KUBESTRATA_SEEDS";
+/// Seeds of an ordinary run.
+const DEFAULT: Range<u64> = 0..2000;
+/// Seeds of one trial. Several trials run at a time.
+const TRIAL: u64 = 100;
+/// Seeds that are run twice.
+const REPLAYED: Range<u64> = 0..50;
+/// Lines of a failed run that are shown.
+const SHOWN: usize = 80;
+
+/// What a hundred seeds must meet, or the simulation does not test what it says.
+const MUST_HAPPEN: [&str; 32] = [
+    "create",
+    "update",
+    "delete",
+    "compaction",
+    "restart, state kept",
+    "rollback, new revisions",
+    "rollback, revisions again",
+    "server is down",
+    "delayed request",
+    "refused connection",
+    "reset before the answer",
+    "no answer",
+    "429 with Retry-After",
+    "bare 429",
+    "500",
+    "410 as status",
+    "cut",
+    "closed",
+    "half-open",
+    "410 as event",
+    "500 as event",
+    "429 as event",
+    "lost bookmark",
+    "frame twice",
+    "list twice",
+    "slow frame",
+    "recovery: retry",
+    "recovery: reopen",
+    "recovery: relist",
+    "recovery: ask for the latest",
+    "recovery: fall back",
+    "recovery: list whole",
+];
+
+/// The trials for the seeds that are asked for.
+pub(crate) fn trials() -> Vec<Trial> {
+    let asked = std::env::var(SEEDS).ok();
+    let seeds = match &asked {
+        Some(text) => match parse(text) {
+            Some(seeds) => seeds,
+            None => {
+                let problem = format!("{SEEDS}={text}: want from..to, as in 0..2000");
+                return vec![Trial::test("seeds", move || Err(problem.into()))];
+            }
+        },
+        None => DEFAULT,
+    };
+    if seeds.end - seeds.start == 1 {
+        let seed = seeds.start;
+        return vec![Trial::test(format!("seed_{seed}"), move || alone(seed))];
+    }
+    let mut trials = Vec::new();
+    if asked.is_none() {
+        trials.push(Trial::test("seeds_replay", || replay(REPLAYED)));
+    }
+    let mut from = seeds.start;
+    while from < seeds.end {
+        let part = from..seeds.end.min(from + TRIAL);
+        let name = format!("seeds_{:06}_{:06}", part.start, part.end);
+        from = part.end;
+        trials.push(Trial::test(name, move || all(part)));
+    }
+    trials
+}
+
+fn parse(text: &str) -> Option<Range<u64>> {
+    let (from, to) = text.split_once("..")?;
+    let seeds = from.trim().parse().ok()?..to.trim().parse().ok()?;
+    (!seeds.is_empty()).then_some(seeds)
+}
+
+/// Runs seeds until one fails.
+fn all(seeds: Range<u64>) -> Result<(), Failed> {
+    let whole = seeds.end - seeds.start >= TRIAL;
+    let mut counts = Counts::new();
+    for seed in seeds {
+        let outcome = run(seed, SHOWN);
+        for (what, count) in &outcome.counts {
+            *counts.entry(what).or_default() += count;
+        }
+        passed(seed, outcome)?;
+    }
+    let never = MUST_HAPPEN.iter().filter(|what| !counts.contains_key(*what));
+    let never: Vec<_> = never.collect();
+    if whole && !never.is_empty() {
+        return Err(format!("never happened: {never:?}; what did: {counts:?}").into());
+    }
+    Ok(())
+}
+
+/// Runs one seed and prints all of its log.
+fn alone(seed: u64) -> Result<(), Failed> {
+    let outcome = run(seed, usize::MAX);
+    for line in &outcome.lines {
+        println!("{line}");
+    }
+    println!("hash {:016x}, {:?}", outcome.hash, outcome.counts);
+    outcome.result.map_err(Failed::from)
+}
+
+fn passed(seed: u64, outcome: Outcome) -> Result<(), Failed> {
+    outcome.result.map_err(|violation| {
+        let log = outcome.lines.join("\n");
+        Failed::from(format!(
+            "seed {seed}: {violation}\n(run again with {SEEDS}={seed}..{})\n{log}",
+            seed + 1
+        ))
+    })
+}
+
+/// Runs each seed twice: everything that happens must be the same.
+fn replay(seeds: Range<u64>) -> Result<(), Failed> {
+    let mut hashes = BTreeMap::new();
+    for seed in seeds {
+        let (first, second) = (run(seed, usize::MAX), run(seed, usize::MAX));
+        if first.hash != second.hash {
+            let at = first.lines.iter().zip(&second.lines).position(|(a, b)| a != b).unwrap_or(0);
+            let around = at.saturating_sub(20)..at + 3;
+            let part = |lines: &[String]| {
+                lines.get(around.start..around.end.min(lines.len())).unwrap_or_default().join("\n")
+            };
+            return Err(format!(
+                "seed {seed} does not replay, from line {at} on:\n{}\n--- and then\n{}",
+                part(&first.lines),
+                part(&second.lines)
+            )
+            .into());
+        }
+        hashes.insert(first.hash, seed);
+    }
+    // Seeds that all tell the same story would replay too.
+    if hashes.len() < 40 {
+        return Err(format!("only {} different runs", hashes.len()).into());
+    }
+    Ok(())
+}
