@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod codegen;
+mod mutants;
 mod real;
 mod run;
 mod tidy;
@@ -50,6 +51,8 @@ enum Task {
     Codegen,
     /// Checks what rustc and clippy do not: arrows between crates, manifests, licences, paths, sizes.
     Tidy,
+    /// Breaks the pipeline in a copy of the workspace, in one way after the other, until the simulation finds each mistake.
+    Mutants(mutants::Options),
     /// Everything that must pass before a change lands, with the seconds that each step took.
     Ci,
     /// Starts a real kube-apiserver and etcd, prints the path of a kubeconfig, and stops them on Ctrl-C.
@@ -65,6 +68,7 @@ async fn main() -> ExitCode {
         Task::Bench(options) => bench::run(&options).await,
         Task::Codegen => codegen::run(),
         Task::Tidy => tidy::run(),
+        Task::Mutants(options) => mutants::run(&options).await,
         Task::Ci => ci::run().await,
         Task::Real => real::hold().await,
     };

@@ -8,6 +8,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
+use crate::mutants;
 use crate::run::Failure;
 use crate::workspace::Workspace;
 
@@ -52,5 +53,7 @@ fn check() -> Result<Findings, Failure> {
     manifests::check(&workspace, &mut findings)?;
     licences::check(&workspace, &mut findings);
     sources::check(&workspace, &mut findings)?;
+    // A mutant whose text has changed would go unnoticed until somebody runs them all.
+    mutants::table::problems().into_iter().for_each(|problem| findings.error(problem));
     Ok(findings)
 }
