@@ -35,7 +35,11 @@ fn what_is_no_status_gives_a_generic_one() {
         Some(Duration::from_millis(1500)),
         b"Too many requests, please try again later.\n",
     );
-    assert_eq!(text.message, "Too many requests, please try again later.");
+    let said = "Too many requests, please try again later.";
+    let generic = "the server has received too many requests and has asked us to try again later";
+    assert_eq!(text.message, format!("{generic}: {said}"));
+    let causes = &text.details.as_ref().unwrap().causes;
+    assert_eq!((&*causes[0].reason, &*causes[0].message), ("UnexpectedServerResponse", said));
     assert_eq!(text.retry_after(), Some(Duration::from_secs(2)));
     assert_eq!((text.reason.as_str(), text.code), ("TooManyRequests", 429));
     for (content_type, body) in [
@@ -49,9 +53,38 @@ fn what_is_no_status_gives_a_generic_one() {
         assert!(status.is_not_found() && !status.message.is_empty(), "{}", body.escape_ascii());
     }
     let long = decode_status(None, 502, None, "é".repeat(5000).as_bytes());
-    assert!(long.message.len() < 2100);
+    assert!(long.message.len() < 500);
     let zero = decode_status(JSON, 409, None, br#"{"kind":"Status","apiVersion":"v1"}"#);
     assert_eq!(zero, Status { code: 409, ..Status::default() });
+}
+
+#[test]
+fn a_page_is_not_quoted_but_for_its_title() {
+    let page = b"<!DOCTYPE html>\n<HTML><head><Title lang=en>\n 502 Bad Gateway </title></head>
+        <body>Authorization: Bearer s3cret</body></html>";
+    for content_type in
+        [Some("text/html; charset=utf-8"), Some("TEXT/HTML"), Some("text/plain"), None]
+    {
+        let status = decode_status(content_type, 502, None, page);
+        let text = format!("{status:?}");
+        assert!(text.contains("502 Bad Gateway"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+        assert_eq!(status.reason, "InternalError");
+    }
+    for (content_type, body) in [
+        (Some("text/html"), &b"<p>s3cret</p>"[..]),
+        (Some("text/html"), b"<title>s3cret without end"),
+        (Some("application/json"), br#"{"error":"s3cret"}"#),
+        (Some("application/octet-stream"), b"s3cret"),
+        (Some("text/plain"), b"\nfirst\ns3cret\n"),
+        (Some("text/plain"), b"\x1b[31ms3cret"),
+        (None, b"\0s3cret"),
+    ] {
+        let status = decode_status(content_type, 503, None, body);
+        let text = format!("{status:?}");
+        assert!(!text.contains("s3cret"), "{text}");
+        assert!(text.contains("currently unable to handle the request"), "{text}");
+    }
 }
 
 #[test]
