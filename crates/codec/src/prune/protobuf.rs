@@ -5,10 +5,11 @@ use std::ops::Range;
 use kubestrata_api_types::Segment;
 
 use super::{Paths, ends, step};
+use crate::envelope;
 use crate::json::ScanError;
 use crate::limits::Limits;
-use crate::schema::{Field, Message, Type};
-use crate::wire::{self, Reader, Value};
+use crate::schema::{self, Field, Message, Type};
+use crate::wire::{self, Field as Entry, Reader, Value};
 
 /// The message without what `paths`, none of them empty, name in it.
 pub(super) fn prune(
@@ -27,13 +28,22 @@ fn copy_message(
     paths: &Paths<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ScanError> {
+    rewrite(reader, out, |reader, entry| match message.by_number(entry.number) {
+        Some(field) => change(reader, field, &entry.value, paths),
+        None => Ok(Change::Keep),
+    })
+}
+
+/// Copies the entries of a message with the changes that `change` wants.
+fn rewrite(
+    reader: &mut Reader<'_>,
+    out: &mut Vec<u8>,
+    mut change: impl FnMut(&Reader<'_>, &Entry) -> Result<Change, ScanError>,
+) -> Result<(), ScanError> {
     // Bytes that stay as they are, and are copied in one piece.
     let mut kept: Option<Range<usize>> = None;
     while let Some(entry) = reader.next()? {
-        let change = match message.by_number(entry.number) {
-            Some(field) => change(reader, field, &entry.value, paths)?,
-            None => Change::Keep,
-        };
+        let change = change(reader, &entry)?;
         if let Change::Keep = change {
             let start = kept.map_or(entry.span.start, |kept| kept.start);
             kept = Some(start..entry.span.end);
@@ -117,31 +127,77 @@ fn element(
             Ok(Change::Contents(Vec::new()))
         }
         (Type::Json, _) => raw_json(reader, range, paths),
+        (ty @ (Type::SchemaOrBool | Type::SchemaOrArray | Type::SchemaOrStrings), _) => {
+            schema_or(reader, range, ty, paths)
+        }
         // Scalars have nothing inside, and what JSON shows of the few other types is cut by no path.
         _ => Ok(Change::Keep),
     }
 }
 
-/// JSON text in field 1 of a message. It may be a whole object in an envelope instead, which is not cut.
+/// JSON text in field 1 of a message, or a whole object in an envelope, which is cut if its kind is known.
 fn raw_json(
     reader: &Reader<'_>,
     range: &Range<usize>,
     paths: &Paths<'_>,
 ) -> Result<Change, ScanError> {
-    let mut inner = reader.inner(range.clone());
-    while let Some(entry) = inner.next()? {
-        if let (1, Value::Bytes(raw)) = (entry.number, entry.value) {
-            let text = inner.bytes(raw);
-            if !matches!(text.first(), Some(b'{' | b'[')) {
-                return Ok(Change::Keep);
+    let mut out = Vec::with_capacity(range.len());
+    rewrite(&mut reader.inner(range.clone()), &mut out, |reader, entry| {
+        let (1, Value::Bytes(raw)) = (entry.number, &entry.value) else { return Ok(Change::Keep) };
+        let raw_bytes = reader.bytes(raw.clone());
+        if matches!(raw_bytes.first(), Some(b'{' | b'[')) {
+            return super::json::prune(raw_bytes, paths, Limits::DEFAULT.depth)
+                .map(Change::Contents)
+                .map_err(|error| ScanError { offset: raw.start + error.offset, ..error });
+        }
+        let Ok(object) = envelope::open(raw_bytes) else { return Ok(Change::Keep) };
+        let Some(message) = schema::kind_of(object.api_version, object.kind) else {
+            return Ok(Change::Keep);
+        };
+        let pruned = prune(object.message, message, paths)
+            .map_err(|error| ScanError { offset: raw.start, ..error })?;
+        Ok(Change::Contents(envelope::close(object.api_version, object.kind, &pruned)))
+    })?;
+    Ok(Change::Contents(out))
+}
+
+/// A JSON schema or something else: {2 schema}, {1 schema, 2 schemas} or {1 schema, 2 strings}. JSON shows the one that is
+/// there in place of the message.
+fn schema_or(
+    reader: &Reader<'_>,
+    range: &Range<usize>,
+    ty: Type,
+    paths: &Paths<'_>,
+) -> Result<Change, ScanError> {
+    let listed = ty != Type::SchemaOrBool && has(reader.inner(range.clone()), 2)?;
+    let inner = if listed { step(paths, |segment| *segment == Segment::All) } else { paths.into() };
+    let single = if ty == Type::SchemaOrBool { 2 } else { 1 };
+    let mut out = Vec::with_capacity(range.len());
+    rewrite(&mut reader.inner(range.clone()), &mut out, |reader, entry| {
+        match (entry.number, &entry.value) {
+            (2, Value::Bytes(_)) if listed && ends(&inner) => Ok(Change::Drop),
+            (2, Value::Bytes(schema))
+                if listed && ty == Type::SchemaOrArray && !inner.is_empty() =>
+            {
+                contents(reader, schema, schema::json_schema(), &inner)
             }
-            let text = super::json::prune(text, paths, Limits::DEFAULT.depth)?;
-            let mut out = Vec::with_capacity(range.len());
-            wire::put_bytes(&mut out, 1, &text);
-            return Ok(Change::Contents(out));
+            (number, Value::Bytes(schema)) if !listed && number == single => {
+                contents(reader, schema, schema::json_schema(), &inner)
+            }
+            _ => Ok(Change::Keep),
+        }
+    })?;
+    Ok(Change::Contents(out))
+}
+
+/// Whether a message has a field.
+fn has(mut reader: Reader<'_>, number: u32) -> Result<bool, ScanError> {
+    while let Some(entry) = reader.next()? {
+        if entry.number == number {
+            return Ok(true);
         }
     }
-    Ok(Change::Keep)
+    Ok(false)
 }
 
 fn contents(
