@@ -226,7 +226,7 @@ impl Job {
         step.reach(goal, LIMIT, || {
             let (pods, sets) = (self.pods.list(), self.sets.list());
             let (Ok(pods), Ok(sets)) = (pods, sets) else { return (0, false) };
-            let have = count(pods.items.iter().map(|pod| &**pod));
+            let have = count(pods.items.iter().map(|pod| &***pod));
             let told = sets.items.iter().all(|set| {
                 let replicas = set.status.as_ref().map(|status| status.replicas);
                 replicas.and_then(|n| usize::try_from(n).ok()) == wanted.get(set.name()).copied()
@@ -290,7 +290,7 @@ impl Job {
         if !pods.undecodable.is_empty() || !sets.undecodable.is_empty() {
             return Err("the server has objects that do not decode".into());
         }
-        let have = count(&pods.items);
+        let have = count(pods.items.iter().map(|pod| &**pod));
         let told: BTreeMap<_, _> = sets
             .items
             .iter()

@@ -63,7 +63,7 @@ pub async fn check(transport: &Transport) -> Result<(), BoxError> {
     let Some(lease) = read.map_err(|_| Refused::Silent { limit })?? else {
         return Ok(());
     };
-    let Some(spec) = lease.spec else { return Ok(()) };
+    let Some(spec) = lease.into_inner().spec else { return Ok(()) };
     let (Some(holder), Some(renewed)) = (spec.holder_identity, spec.renew_time) else {
         return Ok(());
     };

@@ -134,7 +134,7 @@ impl Live {
             Scope::Cluster,
         );
         let definition = Dynamic { resource: Arc::new(resource), value: widget_definition() };
-        match self.stack.create_dynamic(&definition).await {
+        match self.stack.create(&definition).await {
             Err(error) if !error.is_already_exists() => panic!("no definition: {error:?}"),
             _ => {}
         }

@@ -24,6 +24,9 @@ pub enum Accept {
     /// Protobuf, then JSON, for kinds that the codec's schema knows; JSON for all others.
     #[default]
     Auto,
+    /// As `Auto`, but protobuf only where the server is known to be no newer than the codec's schema: for objects that are
+    /// read without a Rust type, which JSON holds whole whatever fields they have.
+    Whole,
     /// Only this format.
     Only(Format),
 }
@@ -37,6 +40,9 @@ pub enum Representation {
     Object,
     /// `PartialObjectMetadata`: metadata only.
     Metadata,
+    /// `Table`: cells as the server shows them to people. In JSON only, and for get and list: the answer to either is one
+    /// object, the table. Nothing that follows a collection can do so by tables.
+    Table,
 }
 
 /// What a list or watch is about, and in which form its objects come. A clone is cheap.
@@ -47,7 +53,7 @@ pub struct Collection {
     pub resource: Arc<ResourceType>,
     /// One namespace, or all of them (and cluster-scoped kinds) with `None`.
     pub namespace: Option<Arc<str>>,
-    /// Whole objects or metadata.
+    /// Whole objects, metadata, or a table.
     pub representation: Representation,
     /// Encodings to ask for.
     pub accept: Accept,
@@ -78,6 +84,13 @@ impl Collection {
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.representation = Representation::Metadata;
+        self
+    }
+
+    /// What the server shows to people, as a table.
+    #[must_use]
+    pub fn as_table(mut self) -> Self {
+        self.representation = Representation::Table;
         self
     }
 

@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use kubestrata_api_types::{
     Collection, FieldSelector, GetOptions, Kind, ListPart, ObjectKey, ResourceType, Snapshot,
 };
-use kubestrata_codec::{Client as _, Encoded, EncodedService, List};
+use kubestrata_codec::{Client as _, Encoded, EncodedService, List, Tracked};
 use serde::de::DeserializeOwned;
 
 use crate::pages::Pages;
@@ -60,9 +60,9 @@ impl<S: EncodedService> ApiReader<S> {
         &self,
         key: &ObjectKey,
         consistency: Consistency,
-    ) -> Result<Option<K>, ReadError> {
+    ) -> Result<Option<Tracked<K>>, ReadError> {
         let object = self.get_encoded(K::resource(), key, consistency).await?;
-        object.map(|object| object.decode()).transpose().map_err(ReadError::Undecodable)
+        object.as_ref().map(Tracked::decode).transpose().map_err(ReadError::Undecodable)
     }
 
     /// One object of any kind, encoded; `None` if there is none of this name.
@@ -113,7 +113,10 @@ impl<S: EncodedService> ApiReader<S> {
     /// # Errors
     ///
     /// [`ReadError`], but never `Undecodable`.
-    pub async fn list<K: DeserializeOwned>(&self, query: &Query) -> Result<List<K>, ReadError> {
+    pub async fn list<K: DeserializeOwned>(
+        &self,
+        query: &Query,
+    ) -> Result<List<Tracked<K>>, ReadError> {
         let encoded = self.list_encoded(query).await?;
         let mut list = List {
             items: Vec::with_capacity(encoded.items.len()),
@@ -121,8 +124,8 @@ impl<S: EncodedService> ApiReader<S> {
             unreadable: encoded.unreadable,
             meta: encoded.meta,
         };
-        for item in encoded.items {
-            match item.decode() {
+        for item in &encoded.items {
+            match Tracked::decode(item) {
                 Ok(object) => list.items.push(object),
                 Err(undecodable) => list.undecodable.push(undecodable),
             }

@@ -120,7 +120,9 @@ impl Cache {
 
     /// Decides where a read goes, and starts informers if need be.
     pub(crate) fn route(&self, collection: &Collection) -> Result<Route, CacheError> {
-        if self.is_live(&collection.resource) {
+        // What people are shown is the server's to make.
+        let table = collection.representation == Representation::Table;
+        if table || self.is_live(&collection.resource) {
             return Ok(Route::Live);
         }
         let (resource, representation) = (&collection.resource, collection.representation);

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kubestrata_api_types::{ObjectKey, Undecodable};
-use kubestrata_codec::{Encoded, Item};
+use kubestrata_codec::{Encoded, Item, Tracked};
 use kubestrata_store_index::{Query, QueryError, Reader, Selected, StoreVersion, Stored};
 
 /// Reads a store of items `T` as objects `K` (client-go's Lister). A clone reads the same store.
@@ -23,7 +23,7 @@ pub struct Lister<K, T = Encoded> {
 #[non_exhaustive]
 pub struct Listed<K> {
     /// Those that decode.
-    pub items: Vec<Arc<K>>,
+    pub items: Vec<Arc<Tracked<K>>>,
     /// Those that do not.
     pub undecodable: Vec<Undecodable>,
     /// Whether the limit has cut more of them off.
@@ -52,7 +52,7 @@ impl<K, T: Stored + Item<K>> Lister<K, T> {
     /// # Errors
     ///
     /// [`Undecodable`] if it is there and does not decode.
-    pub fn get(&self, key: &ObjectKey) -> Result<Option<Arc<K>>, Undecodable> {
+    pub fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Tracked<K>>>, Undecodable> {
         self.handle(key).map(|item| item.get()).transpose()
     }
 

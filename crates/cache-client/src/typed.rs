@@ -5,19 +5,19 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kubestrata_api_types::Undecodable;
-use kubestrata_codec::Item;
+use kubestrata_codec::{Item, Tracked};
 use kubestrata_informer::Handler;
 
 /// As [`Handler`], of objects `K`. [`Typed`] makes a handler of it.
 pub trait TypedHandler<K>: Send + Sync + 'static {
     /// The object is new. `initial` says that it was there when the handler or the informer began.
-    fn on_add(&self, object: Arc<K>, initial: bool);
+    fn on_add(&self, object: Arc<Tracked<K>>, initial: bool);
 
     /// The object changed, or is told once more: both states then have one version.
-    fn on_update(&self, old: Arc<K>, new: Arc<K>);
+    fn on_update(&self, old: Arc<Tracked<K>>, new: Arc<Tracked<K>>);
 
     /// The object is gone. Without `final_state_known` nobody saw it go, and `last` may not be its last state.
-    fn on_delete(&self, last: Arc<K>, final_state_known: bool);
+    fn on_delete(&self, last: Arc<Tracked<K>>, final_state_known: bool);
 
     /// A change of an object that does not decode. It is told of in no other way.
     fn on_undecodable(&self, error: &Undecodable);
@@ -35,7 +35,7 @@ impl<K, H: TypedHandler<K>> Typed<K, H> {
         Self { handler, kind: PhantomData }
     }
 
-    fn with<T: Item<K>>(&self, item: &T, tell: impl FnOnce(Arc<K>)) {
+    fn with<T: Item<K>>(&self, item: &T, tell: impl FnOnce(Arc<Tracked<K>>)) {
         match item.get() {
             Ok(object) => tell(object),
             Err(error) => self.handler.on_undecodable(&error),

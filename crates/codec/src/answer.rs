@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kubestrata_api_types::{Answer, Collection, Format, Representation, ResourceType, Unreadable};
 
+use crate::encoded::Reading;
 use crate::envelope::{self, EnvelopeError};
 use crate::head::SelfType;
 use crate::limits::Limits;
@@ -46,8 +47,8 @@ pub fn decode_object(
 
 fn json(collection: &Collection, body: &[u8]) -> Result<Answer<Encoded>, AnswerError> {
     let read = |resource: &Arc<ResourceType>| {
-        let depth = Limits::DEFAULT.depth;
-        Encoded::read_and(resource, Format::Json, body, &collection.prune, depth, |own| {
+        let reading = Reading::of(collection, &Limits::DEFAULT);
+        Encoded::read_and(resource, Format::Json, body, reading, |own| {
             (is_status(own), own_type(collection, own))
         })
         .map_err(AnswerError::Unreadable)
@@ -73,8 +74,9 @@ fn protobuf(collection: &Collection, body: &[u8]) -> Result<Answer<Encoded>, Ans
     }
     let other = own_type(collection, &own);
     let resource = other.as_ref().unwrap_or(&collection.resource);
-    Encoded::read(resource, Format::Protobuf, envelope.message, &collection.prune)
-        .map(Answer::Object)
+    let reading = Reading::of(collection, &Limits::DEFAULT);
+    Encoded::read_and(resource, Format::Protobuf, envelope.message, reading, |_| ())
+        .map(|(object, ())| Answer::Object(object))
         .map_err(AnswerError::Unreadable)
 }
 

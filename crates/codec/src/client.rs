@@ -1,73 +1,30 @@
 //! Typed methods over every service that answers with encoded objects.
 
 mod error;
+mod parts;
+mod writable;
 
 use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use kubestrata_api_types::{
-    Accept, Answer, ApiRequest, ApiResponse, BoxError, Collection, DeleteOptions, Format,
-    GetOptions, Kind, ListMeta, ListOptions, ListPart, Object, ObjectKey, Operation, PatchKind,
-    Payload, ResourceType, Status, Undecodable, Unreadable, WatchOptions, WatchStream,
-    WriteOptions,
+    Accept, Answer, ApiRequest, ApiResponse, Collection, DeleteOptions, Format, GetOptions, Kind,
+    ListMeta, ListOptions, ListPart, Object, ObjectKey, Operation, PatchKind, Payload,
+    ResourceType, WatchOptions, WatchStream, WriteOptions,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tower::{Service, ServiceExt as _};
+use tower::ServiceExt as _;
 
 pub use self::error::ClientError;
+pub use self::parts::{Deletion, EncodedService, List, Patch, Write};
+pub use self::writable::Writable;
 use crate::negotiate::knows;
-use crate::{Dynamic, Encoded, encode};
+use crate::{Dynamic, Encoded, Table, Tracked, encode};
 
-/// A list that was read to its end.
-#[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_structs, reason = "plain parts of an answer")]
-pub struct List<K> {
-    /// The objects that decode.
-    pub items: Vec<K>,
-    /// The objects that do not.
-    pub undecodable: Vec<Undecodable>,
-    /// The objects whose head cannot be read.
-    pub unreadable: Vec<Unreadable>,
-    /// Metadata of the last page.
-    pub meta: ListMeta,
-}
-
-/// What a delete gave.
-#[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_enums, reason = "the API answers in one of these two ways")]
-pub enum Deletion {
-    /// The object is gone.
-    Gone(Box<Status>),
-    /// The object goes once its finalizers or grace period allow: its state now, or its last state.
-    Pending(Encoded),
-}
-
-/// The service that [`Client`] is implemented for, as one bound.
-pub trait EncodedService:
-    Service<ApiRequest, Response = ApiResponse<Encoded>, Error: Into<BoxError> + Send, Future: Send>
-    + Clone
-    + Send
-    + Sync
-    + 'static
-{
-}
-
-impl<S> EncodedService for S where
-    S: Service<
-            ApiRequest,
-            Response = ApiResponse<Encoded>,
-            Error: Into<BoxError> + Send,
-            Future: Send,
-        > + Clone
-        + Send
-        + Sync
-        + 'static
-{
-}
-
-/// Get, list, watch and write by Rust type, or by a [`ResourceType`] that is known at run time (`…_dynamic`).
+/// Get, list, watch and write by Rust type, or by a [`ResourceType`] that is known at run time (`…_dynamic`; what is
+/// written knows its type, be it a `K` or a [`Dynamic`]).
 ///
 /// Implemented for every clonable service of encoded answers: a transport, a cached client, and any stack of layers
 /// over them. Each call clones the service, so `&self` is enough.
@@ -75,8 +32,9 @@ impl<S> EncodedService for S where
 /// All futures are cancel-safe in that dropping one drops the request; whether a write was done by then is unknown.
 /// Bodies of built-in kinds are protobuf, unless the object has fields that the schema lacks; all others are JSON.
 ///
-/// An object read from a newer server can hold fields that `K` lacks, and an `update` with it removes them. Prefer
-/// `patch`, or use [`Dynamic`], which keeps all.
+/// What is read comes as a [`Tracked<K>`], which is used like a `K`. An object can have fields that `K` lacks, and an
+/// `update` with it would remove them: it is refused with [`ClientError::UnknownFields`]. Prefer `patch`, or use
+/// [`Dynamic`], which keeps all.
 pub trait Client: EncodedService {
     /// Sends any request.
     ///
@@ -123,9 +81,9 @@ pub trait Client: EncodedService {
     fn get<K: Kind + DeserializeOwned>(
         &self,
         key: &ObjectKey,
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
+    ) -> impl Future<Output = Result<Tracked<K>, ClientError>> + Send {
         let call = self.get_encoded(K::resource(), key, GetOptions::default());
-        async move { Ok(call.await?.decode()?) }
+        async move { Ok(Tracked::decode(&call.await?)?) }
     }
 
     /// Reads one object that need not exist.
@@ -136,7 +94,7 @@ pub trait Client: EncodedService {
     fn get_opt<K: Kind + DeserializeOwned>(
         &self,
         key: &ObjectKey,
-    ) -> impl Future<Output = Result<Option<K>, ClientError>> + Send {
+    ) -> impl Future<Output = Result<Option<Tracked<K>>, ClientError>> + Send {
         let call = self.get(key);
         async move { optional(call.await) }
     }
@@ -150,9 +108,11 @@ pub trait Client: EncodedService {
         &self,
         resource: &ResourceType,
         key: &ObjectKey,
-    ) -> impl Future<Output = Result<Dynamic, ClientError>> + Send {
-        let call = self.get_encoded(resource, key, GetOptions::default());
-        async move { Ok(Dynamic::decode(&call.await?)?) }
+    ) -> impl Future<Output = Result<Tracked<Dynamic>, ClientError>> + Send {
+        let operation = Operation::Get { name: Arc::from(key.name()), options: Default::default() };
+        let collection = collection(resource, key.namespace()).accept(Accept::Whole);
+        let call = self.send(ApiRequest::new(collection, operation));
+        async move { Ok(Dynamic::decode(&call.await?.into_object()?)?) }
     }
 
     /// Lists all objects of a collection, encoded, page by page if `options` has a limit.
@@ -209,9 +169,9 @@ pub trait Client: EncodedService {
         &self,
         namespace: Option<&str>,
         options: ListOptions,
-    ) -> impl Future<Output = Result<List<K>, ClientError>> + Send {
+    ) -> impl Future<Output = Result<List<Tracked<K>>, ClientError>> + Send {
         let call = self.list_encoded(collection(K::resource(), namespace), options);
-        async move { Ok(call.await?.decode(Encoded::decode)) }
+        async move { Ok(call.await?.decode(Tracked::decode)) }
     }
 
     /// As [`Client::list`], for any kind.
@@ -224,9 +184,24 @@ pub trait Client: EncodedService {
         resource: &ResourceType,
         namespace: Option<&str>,
         options: ListOptions,
-    ) -> impl Future<Output = Result<List<Dynamic>, ClientError>> + Send {
-        let call = self.list_encoded(collection(resource, namespace), options);
+    ) -> impl Future<Output = Result<List<Tracked<Dynamic>>, ClientError>> + Send {
+        let collection = collection(resource, namespace).accept(Accept::Whole);
+        let call = self.list_encoded(collection, options);
         async move { Ok(call.await?.decode(Dynamic::decode)) }
+    }
+
+    /// What the server shows of a collection to people, as `kubectl get` does: one page, if `options` has a limit.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; [`ClientError::Undecodable`] from a server that answers with something else than a table.
+    fn table(
+        &self,
+        collection: Collection,
+        options: ListOptions,
+    ) -> impl Future<Output = Result<Table, ClientError>> + Send {
+        let call = self.send(ApiRequest::new(collection.as_table(), Operation::List(options)));
+        async move { Ok(Table::decode(&call.await?.into_object()?)?) }
     }
 
     /// Opens a watch. The future is ready when the server has accepted it.
@@ -248,12 +223,12 @@ pub trait Client: EncodedService {
     /// # Errors
     ///
     /// [`ClientError`]; [`ClientError::is_already_exists`] if the name is taken.
-    fn create<K: Kind + Serialize + DeserializeOwned + Sync>(
+    fn create<T: Writable + Sync>(
         &self,
-        object: &K,
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
-        let call = self.write(K::resource(), object, Write::Create, WriteOptions::default());
-        async move { Ok(call.await?.decode()?) }
+        object: &T,
+    ) -> impl Future<Output = Result<Tracked<T>, ClientError>> + Send {
+        let call = self.write(object, Write::Create, WriteOptions::default());
+        async move { Ok(T::read(&call.await?)?) }
     }
 
     /// Replaces an object, and gives it as the server stored it. With a `resourceVersion` it succeeds only if the
@@ -261,82 +236,62 @@ pub trait Client: EncodedService {
     ///
     /// # Errors
     ///
-    /// [`ClientError`]; [`ClientError::is_conflict`] if the object has changed meanwhile.
-    fn update<K: Kind + Serialize + DeserializeOwned + Sync>(
+    /// [`ClientError`]; [`ClientError::is_conflict`] if the object has changed meanwhile,
+    /// [`ClientError::UnknownFields`] if the object that was read had fields that the value lacks.
+    fn update<T: Writable + Sync>(
         &self,
-        object: &K,
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
-        let call = self.write(K::resource(), object, Write::Update, WriteOptions::default());
-        async move { Ok(call.await?.decode()?) }
+        object: &Tracked<T>,
+    ) -> impl Future<Output = Result<Tracked<T>, ClientError>> + Send {
+        self.update_with(object, Write::Update, WriteOptions::default())
     }
 
     /// Replaces an object's status; everything else in `object` is ignored by the server.
     ///
     /// # Errors
     ///
-    /// As [`Client::update`].
-    fn update_status<K: Kind + Serialize + DeserializeOwned + Sync>(
+    /// As [`Client::update`], where for unknown fields only those of the status and the metadata count.
+    fn update_status<T: Writable + Sync>(
         &self,
-        object: &K,
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
-        let call = self.write(K::resource(), object, Write::Status, WriteOptions::default());
-        async move { Ok(call.await?.decode()?) }
+        object: &Tracked<T>,
+    ) -> impl Future<Output = Result<Tracked<T>, ClientError>> + Send {
+        self.update_with(object, Write::Status, WriteOptions::default())
     }
 
-    /// As [`Client::create`], for any kind.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::create`].
-    fn create_dynamic(
-        &self,
-        object: &Dynamic,
-    ) -> impl Future<Output = Result<Dynamic, ClientError>> + Send {
-        let call = self.write(&object.resource, object, Write::Create, WriteOptions::default());
-        async move { Ok(Dynamic::decode(&call.await?)?) }
-    }
-
-    /// As [`Client::update`], for any kind.
+    /// Replaces an object or its status, with options.
     ///
     /// # Errors
     ///
     /// As [`Client::update`].
-    fn update_dynamic(
+    fn update_with<T: Writable + Sync>(
         &self,
-        object: &Dynamic,
-    ) -> impl Future<Output = Result<Dynamic, ClientError>> + Send {
-        let call = self.write(&object.resource, object, Write::Update, WriteOptions::default());
-        async move { Ok(Dynamic::decode(&call.await?)?) }
+        object: &Tracked<T>,
+        write: Write,
+        options: WriteOptions,
+    ) -> impl Future<Output = Result<Tracked<T>, ClientError>> + Send {
+        let checked = writable::check(object, write);
+        let call = self.write(&**object, write, options);
+        async move {
+            checked?;
+            Ok(T::read(&call.await?)?)
+        }
     }
 
-    /// As [`Client::update_status`], for any kind.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::update_status`].
-    fn update_status_dynamic(
-        &self,
-        object: &Dynamic,
-    ) -> impl Future<Output = Result<Dynamic, ClientError>> + Send {
-        let call = self.write(&object.resource, object, Write::Status, WriteOptions::default());
-        async move { Ok(Dynamic::decode(&call.await?)?) }
-    }
-
-    /// Creates or replaces an object of any kind, or its status, and gives the answer encoded.
+    /// Creates or replaces an object, or its status, and gives the answer encoded. Whether the value holds all of the
+    /// object that it replaces is for the caller to know: [`Client::update_with`] looks.
     ///
     /// # Errors
     ///
     /// [`ClientError`].
-    fn write<K: Serialize + Object>(
+    fn write<T: Writable>(
         &self,
-        resource: &ResourceType,
-        object: &K,
+        object: &T,
         write: Write,
         options: WriteOptions,
     ) -> impl Future<Output = Result<Encoded, ClientError>> + Send {
+        let resource = T::resource_of(object);
         let body = body_of(object, resource);
         let name: Arc<str> = Arc::from(object.name());
-        let collection = collection(resource, object.namespace());
+        let collection = collection(resource, object.namespace()).accept(T::ACCEPT);
         let client = self.clone();
         async move {
             let body = body?;
@@ -363,10 +318,10 @@ pub trait Client: EncodedService {
         key: &ObjectKey,
         kind: PatchKind,
         patch: &(impl Serialize + Sync),
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
+    ) -> impl Future<Output = Result<Tracked<K>, ClientError>> + Send {
         let patch = Patch::new(kind, patch);
         let call = self.patch_encoded(K::resource(), key, None, patch, WriteOptions::default());
-        async move { Ok(call.await?.decode()?) }
+        async move { Ok(Tracked::decode(&call.await?)?) }
     }
 
     /// Changes an object's status.
@@ -379,11 +334,11 @@ pub trait Client: EncodedService {
         key: &ObjectKey,
         kind: PatchKind,
         patch: &(impl Serialize + Sync),
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
+    ) -> impl Future<Output = Result<Tracked<K>, ClientError>> + Send {
         let patch = Patch::new(kind, patch);
         let options = WriteOptions::default();
         let call = self.patch_encoded(K::resource(), key, Some("status"), patch, options);
-        async move { Ok(call.await?.decode()?) }
+        async move { Ok(Tracked::decode(&call.await?)?) }
     }
 
     /// Server-side apply: makes or changes an object so that it has the fields of `object`, in the name of
@@ -392,13 +347,14 @@ pub trait Client: EncodedService {
     /// # Errors
     ///
     /// [`ClientError`]; [`ClientError::is_conflict`] if others own a field and `force` is not set.
-    fn apply<K: Kind + Serialize + DeserializeOwned + Sync>(
+    fn apply<T: Writable + Sync>(
         &self,
-        object: &K,
+        object: &T,
         field_manager: &str,
         force: bool,
-    ) -> impl Future<Output = Result<K, ClientError>> + Send {
-        let body = encode(object, K::resource(), Format::Json).map_err(ClientError::Encode);
+    ) -> impl Future<Output = Result<Tracked<T>, ClientError>> + Send {
+        let resource = T::resource_of(object);
+        let body = encode(object, resource, Format::Json).map_err(ClientError::Encode);
         let patch = Patch { kind: PatchKind::Apply, body: body.map(|body| body.bytes) };
         let options = WriteOptions {
             field_manager: Some(field_manager.to_owned()),
@@ -407,8 +363,8 @@ pub trait Client: EncodedService {
         };
         let key = object.key();
         async move {
-            let call = self.patch_encoded(K::resource(), &key, None, patch, options);
-            Ok(call.await?.decode()?)
+            let call = self.patch_encoded(resource, &key, None, patch, options);
+            Ok(T::read(&call.await?)?)
         }
     }
 
@@ -498,49 +454,6 @@ pub trait Client: EncodedService {
 }
 
 impl<S: EncodedService> Client for S {}
-
-/// How [`Client::write`] writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "the API has these ways")]
-pub enum Write {
-    /// A new object.
-    Create,
-    /// All but the status.
-    Update,
-    /// The status alone.
-    Status,
-}
-
-/// A patch, encoded; an error of the encoding comes out where it is sent.
-#[derive(Debug)]
-pub struct Patch {
-    kind: PatchKind,
-    body: Result<bytes::Bytes, ClientError>,
-}
-
-impl Patch {
-    /// A patch from a value that serializes to JSON.
-    pub fn new(kind: PatchKind, patch: &impl Serialize) -> Self {
-        let body = serde_json::to_vec(patch)
-            .map(Into::into)
-            .map_err(|error| ClientError::Encode(crate::EncodeError::Serialize(error)));
-        Self { kind, body }
-    }
-}
-
-impl List<Encoded> {
-    fn decode<K>(self, decode: impl Fn(&Encoded) -> Result<K, Undecodable>) -> List<K> {
-        let mut items = Vec::with_capacity(self.items.len());
-        let mut undecodable = self.undecodable;
-        for item in &self.items {
-            match decode(item) {
-                Ok(item) => items.push(item),
-                Err(error) => undecodable.push(error),
-            }
-        }
-        List { items, undecodable, unreadable: self.unreadable, meta: self.meta }
-    }
-}
 
 fn collection(resource: &ResourceType, namespace: Option<&str>) -> Collection {
     Collection::new(resource.clone())

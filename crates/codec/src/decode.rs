@@ -3,18 +3,47 @@
 use kubestrata_api_types::{Format, Object as _, ObjectMeta, ResourceType, Undecodable};
 use serde::de::DeserializeOwned;
 
-use crate::{Encoded, json, proto, schema};
+use crate::json::noting::{self, NAMES_MAX, Notes, STRING_TOO_LONG};
+use crate::limits::Limits;
+use crate::{Encoded, json, proto, schema, transcode};
 
-/// Whether the bytes held fields that the type or the schema does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Partial(pub(crate) bool);
-
-/// Decodes the whole object.
-pub(crate) fn object<K: DeserializeOwned>(object: &Encoded) -> Result<(K, Partial), Undecodable> {
+/// Decodes the whole object, and tells how many fields of the bytes the value lacks: the schema or `K` does not know them.
+pub(crate) fn object<K: DeserializeOwned>(
+    object: &Encoded,
+    limits: &Limits,
+) -> Result<(K, usize), Undecodable> {
     match object.format() {
-        Format::Json => from_json(object, object.bytes(), 0).map(|value| (value, Partial(false))),
-        Format::Protobuf => from_protobuf(object),
+        Format::Json => {
+            let notes = Notes::counting(limits);
+            let value = from_json(object, object.bytes(), 0, &notes)?;
+            Ok((value, notes.ignored()))
+        }
+        Format::Protobuf => from_protobuf(object, limits),
     }
+}
+
+/// The paths of what [`object`] counts, at most [`NAMES_MAX`](crate::json::noting::NAMES_MAX) of them.
+///
+/// This decodes a second time: for the few objects of which somebody wants to know.
+pub(crate) fn lost_fields<K: DeserializeOwned>(object: &Encoded) -> Vec<String> {
+    let limits = Limits::DEFAULT;
+    let notes = Notes::naming(&limits);
+    if object.format() == Format::Json {
+        // An error has come up the first time already.
+        let _: Result<K, _> = noting::from_slice(object.bytes(), &notes);
+        return notes.into_names();
+    }
+    let message = message_of(object.resource());
+    let mut names = proto::unknown_fields(object.bytes(), message);
+    // What the table knows has JSON names: the type shows by its JSON what it passes over.
+    let mut text = Vec::new();
+    let options = proto_options(&limits);
+    if transcode::to_json(object.bytes(), message, &options, &mut text).is_ok() {
+        let _: Result<K, _> = noting::from_slice(&text, &notes);
+        names.extend(notes.into_names());
+    }
+    names.truncate(NAMES_MAX);
+    names
 }
 
 /// Decodes the metadata alone.
@@ -24,7 +53,7 @@ pub(crate) fn metadata(object: &Encoded) -> Result<ObjectMeta, Undecodable> {
         return Ok(ObjectMeta::default());
     }
     match object.format() {
-        Format::Json => from_json(object, bytes, offset),
+        Format::Json => from_json(object, bytes, offset, &Notes::counting(&Limits::DEFAULT)),
         Format::Protobuf => {
             proto::from_slice(bytes, schema::object_meta(), &proto::Options::default()).map_err(
                 |error| Undecodable {
@@ -39,34 +68,61 @@ pub(crate) fn metadata(object: &Encoded) -> Result<ObjectMeta, Undecodable> {
 }
 
 /// Decodes JSON text that starts at `offset` of the object's bytes.
-fn from_json<K: DeserializeOwned>(
+fn from_json<'de, K: DeserializeOwned>(
+    object: &Encoded,
+    text: &'de [u8],
+    offset: usize,
+    notes: &Notes<'de>,
+) -> Result<K, Undecodable> {
+    noting::from_slice(text, notes).map_err(|error| json_error(object, text, offset, &error))
+}
+
+/// Not generic, so that it is compiled once.
+#[cold]
+fn json_error(
     object: &Encoded,
     text: &[u8],
     offset: usize,
-) -> Result<K, Undecodable> {
-    serde_json::from_slice(text).map_err(|error| {
-        let offset = offset + offset_of(text, &error);
-        // serde_json points at a list or object that does not fit, and behind any other value.
-        let at_start = matches!(object.bytes().get(offset), Some(b'{' | b'['));
-        let inside = if at_start { offset } else { offset.saturating_sub(1) };
-        let path = json::path_at(object.bytes(), inside);
-        Undecodable { key: object.key(), path, offset, problem: problem_of(&error) }
-    })
+    error: &serde_json::Error,
+) -> Undecodable {
+    let offset = offset + offset_of(text, error);
+    // serde_json points at a list or object that does not fit, and behind any other value.
+    let at_start = matches!(object.bytes().get(offset), Some(b'{' | b'['));
+    let inside = if at_start { offset } else { offset.saturating_sub(1) };
+    let path = json::path_at(object.bytes(), inside);
+    Undecodable { key: object.key(), path, offset, problem: problem_of(error) }
 }
 
 /// Decodes a message.
-fn from_protobuf<K: DeserializeOwned>(object: &Encoded) -> Result<(K, Partial), Undecodable> {
+fn from_protobuf<K: DeserializeOwned>(
+    object: &Encoded,
+    limits: &Limits,
+) -> Result<(K, usize), Undecodable> {
     let resource = object.resource();
     let api_version = resource.api_version();
-    let options = proto::Options::of(&api_version, &resource.kind);
+    let options = proto::Options {
+        api_version: Some(&api_version),
+        kind: Some(&resource.kind),
+        ..proto_options(limits)
+    };
     proto::from_slice_lossy(object.bytes(), message_of(resource), &options)
-        .map(|(value, lost)| (value, Partial(lost.is_partial())))
-        .map_err(|error| Undecodable {
-            key: object.key(),
-            path: error.path(),
-            offset: error.offset().unwrap_or_default(),
-            problem: proto_problem(&error),
-        })
+        .map(|(value, lost)| (value, lost.unknown + lost.ignored))
+        .map_err(|error| proto_error(object, &error))
+}
+
+#[cold]
+fn proto_error(object: &Encoded, error: &proto::Error) -> Undecodable {
+    Undecodable {
+        key: object.key(),
+        path: error.path(),
+        offset: error.offset().unwrap_or_default(),
+        problem: proto_problem(error),
+    }
+}
+
+fn proto_options(limits: &Limits) -> proto::Options<'static> {
+    let depth = u16::try_from(limits.depth).unwrap_or(u16::MAX).min(proto::DEPTH);
+    proto::Options { depth, string_bytes: limits.string_bytes, ..proto::Options::default() }
 }
 
 /// The message that objects of this type are on the wire.
@@ -79,12 +135,9 @@ pub(crate) fn message_of(resource: &ResourceType) -> &'static schema::Message {
         .expect("the table has PartialObjectMetadata")
 }
 
-/// What is wrong, without the value that is.
+/// What is wrong, without the place.
 pub(crate) fn proto_problem(error: &proto::Error) -> String {
-    match error.problem() {
-        proto::Problem::Type(message) => without_contents(message),
-        problem => problem.to_string(),
-    }
+    error.problem().to_string()
 }
 
 fn join(parent: &str, path: &str) -> String {
@@ -131,6 +184,9 @@ pub(crate) fn without_contents(message: &str) -> String {
         if message.starts_with(known) {
             return known.to_owned();
         }
+    }
+    if message == STRING_TOO_LONG {
+        return message.to_owned();
     }
     "the value does not fit the type".to_owned()
 }

@@ -10,7 +10,7 @@ use kubestrata_api_types::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Encoded, decode, view};
+use crate::{Encoded, Tracked, view};
 
 /// An object as a shared Rust value, or, if it does not decode, as the reason and its encoded form.
 ///
@@ -26,16 +26,16 @@ struct Inner<K> {
 }
 
 enum State<K> {
-    Whole { object: Arc<K>, partial: bool },
+    Whole(Arc<Tracked<K>>),
     Broken { encoded: Encoded, error: Undecodable },
 }
 
 impl<K: Object> Decoded<K> {
     /// An object that is a Rust value already.
-    pub fn new(object: Arc<K>) -> Self {
+    pub fn new(object: Tracked<K>) -> Self {
         let key = object.key();
         let weight = Weight { head: key.as_str().len(), body: size_of::<K>() };
-        Self(Arc::new(Inner { key, weight, state: State::Whole { object, partial: false } }))
+        Self(Arc::new(Inner { key, weight, state: State::Whole(Arc::new(object)) }))
     }
 
     /// Decodes an object. One that does not decode is kept with the reason.
@@ -43,8 +43,8 @@ impl<K: Object> Decoded<K> {
     where
         K: DeserializeOwned,
     {
-        let state = match decode::object::<K>(encoded) {
-            Ok((object, partial)) => State::Whole { object: Arc::new(object), partial: partial.0 },
+        let state = match Tracked::decode(encoded) {
+            Ok(object) => State::Whole(Arc::new(object)),
             Err(error) => State::Broken { encoded: encoded.clone(), error },
         };
         let key = encoded.object_key().clone();
@@ -62,9 +62,9 @@ impl<K> Decoded<K> {
     /// # Errors
     ///
     /// Why it does not decode.
-    pub fn object(&self) -> Result<&Arc<K>, &Undecodable> {
+    pub fn object(&self) -> Result<&Arc<Tracked<K>>, &Undecodable> {
         match &self.0.state {
-            State::Whole { object, .. } => Ok(object),
+            State::Whole(object) => Ok(object),
             State::Broken { error, .. } => Err(error),
         }
     }
@@ -74,10 +74,10 @@ impl<K> Decoded<K> {
         self.0.weight
     }
 
-    /// Whether the bytes held fields that the schema does not know, so that the value lacks them and a full update with
-    /// it would remove them. Only protobuf reports it: of JSON, fields that `K` lacks are not noticed.
+    /// Whether the value lacks fields of the object, so that an update with it would remove them; see
+    /// [`Tracked::is_partial`].
     pub fn is_partial(&self) -> bool {
-        matches!(self.0.state, State::Whole { partial: true, .. })
+        matches!(&self.0.state, State::Whole(object) if object.is_partial())
     }
 }
 
@@ -88,17 +88,17 @@ pub trait Item<K>: Object + View + Clone {
     /// # Errors
     ///
     /// [`Undecodable`] if the bytes do not fit `K`.
-    fn get(&self) -> Result<Arc<K>, Undecodable>;
+    fn get(&self) -> Result<Arc<Tracked<K>>, Undecodable>;
 }
 
 impl<K: DeserializeOwned> Item<K> for Encoded {
-    fn get(&self) -> Result<Arc<K>, Undecodable> {
-        self.decode().map(Arc::new)
+    fn get(&self) -> Result<Arc<Tracked<K>>, Undecodable> {
+        Tracked::decode(self).map(Arc::new)
     }
 }
 
 impl<K: Object + Serialize> Item<K> for Decoded<K> {
-    fn get(&self) -> Result<Arc<K>, Undecodable> {
+    fn get(&self) -> Result<Arc<Tracked<K>>, Undecodable> {
         self.object().cloned().map_err(Clone::clone)
     }
 }
@@ -113,7 +113,7 @@ impl<K> Clone for Decoded<K> {
 macro_rules! delegate {
     ($self:ident, $object:ident => $call:expr) => {
         match &$self.0.state {
-            State::Whole { object: $object, .. } => $call,
+            State::Whole($object) => $call,
             State::Broken { encoded: $object, .. } => $call,
         }
     };
@@ -165,7 +165,7 @@ impl<K: Object> Object for Decoded<K> {
 impl<K: Object + Serialize> View for Decoded<K> {
     fn field(&self, path: &FieldPath, out: &mut dyn FnMut(&str)) -> Result<(), ViewError> {
         match &self.0.state {
-            State::Whole { object, .. } => view::serialize::pick(&**object, path.segments(), out)
+            State::Whole(object) => view::serialize::pick(&***object, path.segments(), out)
                 .map_err(|error| ViewError::new(path, error.to_string())),
             State::Broken { encoded, .. } => encoded.field(path, out),
         }
@@ -176,7 +176,7 @@ impl<K: Object + Serialize> View for Decoded<K> {
 impl<K> fmt::Debug for Decoded<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.state {
-            State::Whole { .. } => write!(f, "Decoded({})", self.0.key),
+            State::Whole(_) => write!(f, "Decoded({})", self.0.key),
             State::Broken { error, .. } => write!(f, "Undecodable({error})"),
         }
     }

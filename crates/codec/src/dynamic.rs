@@ -9,7 +9,8 @@ use kubestrata_api_types::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{Encoded, view};
+use crate::limits::Limits;
+use crate::{Encoded, Tracked, decode, view};
 
 /// An object as a JSON value, of any kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,14 +23,16 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// Decodes an object of any kind, from either format.
+    /// Decodes an object of any kind, from either format. From JSON the value holds everything; from protobuf, what the
+    /// schema knows.
     ///
     /// # Errors
     ///
     /// [`Undecodable`] if the bytes are malformed.
-    pub fn decode(encoded: &Encoded) -> Result<Self, Undecodable> {
-        let value = encoded.decode()?;
-        Ok(Self { resource: Arc::clone(encoded.resource()), value })
+    pub fn decode(encoded: &Encoded) -> Result<Tracked<Self>, Undecodable> {
+        let (value, lost) = decode::object(encoded, &Limits::DEFAULT)?;
+        let object = Self { resource: Arc::clone(encoded.resource()), value };
+        Ok(Tracked::of(object, lost, encoded))
     }
 
     fn meta(&self, field: &str) -> Option<&Value> {

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use kubestrata_api_types::{
-    FieldPath, Format, Object, ObjectKey, OwnerRef, PartialObjectMetadata, ResourceType,
-    ResourceVersion, Segment, Timestamp, Undecodable, Unreadable, View, ViewError,
+    Collection, FieldPath, Format, Object, ObjectKey, OwnerRef, PartialObjectMetadata,
+    Representation, ResourceType, ResourceVersion, Segment, Timestamp, Undecodable, Unreadable,
+    View, ViewError,
 };
 use serde::de::DeserializeOwned;
 
 use crate::head::{Head, HeadBuilder, OBJECT_BYTES_MAX, SelfType};
+use crate::json::noting::STRING_TOO_LONG;
 use crate::limits::Limits;
 use crate::{decode, head, prune, view};
 
@@ -26,14 +28,37 @@ struct Inner {
     head: Head,
     resource: Arc<ResourceType>,
     format: Format,
+    /// The bytes are the whole object, apart from `managedFields`.
+    whole: bool,
     bytes: Box<[u8]>,
+}
+
+/// How the bytes of an object are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) prune: &'a [FieldPath],
+    pub(crate) limits: &'a Limits,
+    /// Nothing but metadata was asked for.
+    pub(crate) metadata_only: bool,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn of(collection: &'a Collection, limits: &'a Limits) -> Self {
+        let metadata_only = collection.representation == Representation::Metadata;
+        Self { prune: &collection.prune, limits, metadata_only }
+    }
+
+    /// The same without pruning.
+    pub(crate) fn keeping_all(self) -> Self {
+        Self { prune: &[], ..self }
+    }
 }
 
 impl Encoded {
     /// Reads an object of a known type, cutting out the fields `prune` first.
     ///
     /// `bytes` are JSON text, or a protobuf message without envelope. They are copied. A path that leads nowhere cuts
-    /// nothing; in protobuf, neither does one into the schema of a CustomResourceDefinition.
+    /// nothing; in protobuf, neither does one into a raw extension that holds an object of an unknown kind.
     ///
     /// # Errors
     ///
@@ -46,8 +71,8 @@ impl Encoded {
         bytes: &[u8],
         prune: &[FieldPath],
     ) -> Result<Self, Unreadable> {
-        let depth = Limits::DEFAULT.depth;
-        let read = Self::read_and(resource, format, bytes, prune, depth, |_| ());
+        let reading = Reading { prune, limits: &Limits::DEFAULT, metadata_only: false };
+        let read = Self::read_and(resource, format, bytes, reading, |_| ());
         read.map(|(encoded, ())| encoded)
     }
 
@@ -56,20 +81,26 @@ impl Encoded {
         resource: &Arc<ResourceType>,
         format: Format,
         bytes: &[u8],
-        prune: &[FieldPath],
-        depth_max: usize,
+        reading: Reading<'_>,
         inspect: impl FnOnce(&SelfType<'_>) -> R,
     ) -> Result<(Self, R), Unreadable> {
         if bytes.len() > OBJECT_BYTES_MAX {
             return Err(HeadBuilder::default().unreadable("larger than 2 GiB"));
         }
+        let (prune, depth_max) = (reading.prune, reading.limits.depth);
+        // What a path could have led to is not looked for: that an update is refused must not depend on the object.
+        let only_managed_fields = prune.is_empty() || is_managed_fields(prune);
+        let whole = only_managed_fields && !reading.metadata_only;
         let make = |head, bytes| {
-            Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, bytes }))
+            Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, whole, bytes }))
         };
         let mut builder = HeadBuilder::default();
         let scanned = head::scan(resource, format, bytes, depth_max, &mut builder);
         if let Err(error) = scanned {
             return Err(builder.unreadable(error.to_string()));
+        }
+        if builder.longest_text(reading.limits.string_bytes) > reading.limits.string_bytes {
+            return Err(builder.unreadable(STRING_TOO_LONG));
         }
         let inspected = inspect(&builder.own);
         if prune.is_empty() {
@@ -125,13 +156,29 @@ impl Encoded {
         size_of::<Inner>() + 2 * size_of::<usize>() + self.0.bytes.len() + self.0.head.size()
     }
 
-    /// Decodes the whole object.
+    /// Whether the bytes are the whole object: nothing but `managedFields` was to be cut out as they arrived, and not the
+    /// metadata alone was asked for.
+    pub fn is_whole(&self) -> bool {
+        self.0.whole
+    }
+
+    /// Decodes the whole object, to be read. To be changed and sent back, see [`Tracked::decode`](crate::Tracked::decode).
     ///
     /// # Errors
     ///
-    /// [`Undecodable`] if the bytes are malformed or do not fit `K`; it names object and place, not contents.
+    /// [`Undecodable`] if the bytes are malformed, are beyond the default [`Limits`], or do not fit `K`; it names object
+    /// and place, not contents.
     pub fn decode<K: DeserializeOwned>(&self) -> Result<K, Undecodable> {
-        decode::object(self).map(|(object, _)| object)
+        self.decode_within(&Limits::DEFAULT)
+    }
+
+    /// The same with limits of the caller's: `depth` and `string_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Encoded::decode`].
+    pub fn decode_within<K: DeserializeOwned>(&self, limits: &Limits) -> Result<K, Undecodable> {
+        decode::object(self, limits).map(|(object, _)| object)
     }
 
     /// Decodes the metadata alone, whatever the rest is. `apiVersion` and `kind` are the object's own.

@@ -192,6 +192,18 @@ impl HeadBuilder<'_> {
         (!self.name.is_empty()).then(|| ObjectKey::new(Some(&self.namespace), &self.name))
     }
 
+    /// Bytes of the longest string found, or of all the metadata: all that is asked is whether it is beyond a limit, and
+    /// metadata rarely is.
+    pub(crate) fn longest_text(&self, limit: usize) -> usize {
+        if self.metadata.len() <= limit {
+            return self.metadata.len();
+        }
+        let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
+        let texts = labels.chain(self.owners.iter().flatten()).chain(self.uid.iter());
+        let longest = texts.map(|text| text.length as usize).max().unwrap_or_default();
+        longest.max(self.name.len()).max(self.namespace.len())
+    }
+
     /// The report on an object whose scan has failed here.
     pub(crate) fn unreadable(&self, problem: impl Into<String>) -> Unreadable {
         Unreadable {

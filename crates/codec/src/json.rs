@@ -2,6 +2,8 @@
 //!
 //! It checks brackets only by their number: whoever reads a value decodes it, and that is where it is validated.
 
+pub(crate) mod noting;
+
 use std::borrow::Cow;
 use std::ops::Range;
 

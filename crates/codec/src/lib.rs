@@ -23,6 +23,8 @@ mod view;
 mod decoded;
 mod dynamic;
 mod encoded;
+mod table;
+mod tracked;
 mod weigh;
 
 pub mod envelope;
@@ -45,7 +47,9 @@ mod layer;
 mod tests;
 
 pub use self::answer::{AnswerError, decode_object};
-pub use self::client::{Client, ClientError, Deletion, EncodedService, List, Patch, Write};
+pub use self::client::{
+    Client, ClientError, Deletion, EncodedService, List, Patch, Writable, Write,
+};
 pub use self::decoded::{Decoded, Item};
 pub use self::dynamic::Dynamic;
 pub use self::encode::{EncodeError, encode};
@@ -54,7 +58,9 @@ pub use self::layer::{Decode, DecodeFuture, DecodeLayer};
 pub use self::limits::Limits;
 pub use self::list::{ListDecoder, ListError};
 pub use self::negotiate::{
-    JSON, PROTOBUF, accept_header, content_type, delete_options_body, format_of,
+    JSON, Negotiation, PROTOBUF, accept_header, content_type, delete_options_body, format_of,
 };
 pub use self::status::decode_status;
+pub use self::table::{Column, Row, Table};
+pub use self::tracked::{Tracked, UnknownFields};
 pub use self::watch::{WatchDecoder, WatchError};

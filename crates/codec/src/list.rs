@@ -3,12 +3,15 @@
 mod json;
 mod protobuf;
 
+pub(crate) use self::json::JsonMeta;
+
 use kubestrata_api_types::{
     Collection, Format, ListMeta, ListPart, Object as _, Representation, Unreadable,
 };
 
 use crate::Encoded;
 use crate::answer::foreign;
+use crate::encoded::Reading;
 use crate::head::SelfType;
 use crate::json::{ScanError, Skipper};
 use crate::limits::Limits;
@@ -153,8 +156,7 @@ impl ListDecoder {
             &collection.resource,
             self.format,
             bytes,
-            &collection.prune,
-            self.limits.depth,
+            Reading::of(collection, &self.limits),
             |own| foreign(collection, own),
         );
         match read {

@@ -11,6 +11,7 @@ mod access;
 mod de;
 pub(crate) mod error;
 pub(crate) mod forms;
+mod lost;
 mod put;
 mod quantity;
 mod ser;
@@ -20,9 +21,11 @@ pub(crate) mod writer;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
 use crate::schema::Message;
 
 pub use self::error::{Error, Problem};
+pub(crate) use self::lost::unknown_fields;
 use self::value::{Context, Value};
 use self::writer::{Target, Unknown, Writer};
 
@@ -42,11 +45,20 @@ pub struct Options<'a> {
     /// How deep messages may nest; [`DEPTH`] by default. A `JSONSchemaProps` may hold others without end, so that without
     /// a limit a few kilobytes of input would overflow the stack.
     pub depth: u16,
+    /// Bytes of one string, key or bytes field; that of [`Limits`](crate::Limits) by default. Strings are copied into the
+    /// value, once each, so that a small input cannot make much of them.
+    pub string_bytes: usize,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { api_version: None, kind: None, skip_managed_fields: false, depth: DEPTH }
+        Self {
+            api_version: None,
+            kind: None,
+            skip_managed_fields: false,
+            depth: DEPTH,
+            string_bytes: Limits::DEFAULT.string_bytes,
+        }
     }
 }
 

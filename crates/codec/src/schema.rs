@@ -68,6 +68,14 @@ pub fn object_meta() -> &'static Message {
     &table::MESSAGES[table::OBJECT_META]
 }
 
+/// The message of one entry of `managedFields`.
+pub(crate) fn managed_fields() -> &'static Message {
+    object_meta()
+        .by_name("managedFields")
+        .and_then(Field::message)
+        .expect("metadata of every object has managed fields")
+}
+
 /// The message of a JSON schema in a CustomResourceDefinition, which some types hold without naming it.
 pub(crate) fn json_schema() -> &'static Message {
     &table::MESSAGES[table::JSON_SCHEMA]

@@ -3,6 +3,9 @@
 mod client;
 mod golden;
 mod hostile;
+mod limits;
+mod lists;
+mod lossless;
 mod recorded;
 mod status;
 

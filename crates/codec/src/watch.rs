@@ -4,12 +4,12 @@ mod json;
 mod protobuf;
 
 use kubestrata_api_types::{
-    Bookmark, Collection, Event, FieldPath, Format, Object as _, ResourceVersion, Status,
-    Unreadable,
+    Bookmark, Collection, Event, Format, Object as _, ResourceVersion, Status, Unreadable,
 };
 
 use crate::Encoded;
 use crate::answer::foreign;
+use crate::encoded::Reading;
 use crate::head::SelfType;
 use crate::json::ScanError;
 use crate::limits::Limits;
@@ -157,7 +157,8 @@ impl WatchDecoder {
                 return Event::Unreadable(anonymous("unknown type of event".to_owned()));
             }
         };
-        match self.read(format, object, &self.collection.prune, envelope) {
+        let reading = Reading::of(&self.collection, &self.limits);
+        match self.read(format, object, reading, envelope) {
             Ok(encoded) if encoded.name().is_empty() => Event::Unreadable(Unreadable {
                 key: None,
                 resource_version: encoded.resource_version(),
@@ -175,7 +176,8 @@ impl WatchDecoder {
         envelope: Option<SelfType<'_>>,
     ) -> Event<Encoded> {
         let unreadable = |problem| Event::Unreadable(anonymous(problem));
-        let encoded = match self.read(format, object, &[], envelope) {
+        let reading = Reading::of(&self.collection, &self.limits).keeping_all();
+        let encoded = match self.read(format, object, reading, envelope) {
             Ok(encoded) => encoded,
             Err(error) => return unreadable(error.problem),
         };
@@ -196,17 +198,13 @@ impl WatchDecoder {
         &self,
         format: Format,
         object: &[u8],
-        prune: &[FieldPath],
+        reading: Reading<'_>,
         envelope: Option<SelfType<'_>>,
     ) -> Result<Encoded, Unreadable> {
-        let (encoded, foreign) = Encoded::read_and(
-            &self.collection.resource,
-            format,
-            object,
-            prune,
-            self.limits.depth,
-            |own| foreign(&self.collection, envelope.as_ref().unwrap_or(own)),
-        )?;
+        let (encoded, foreign) =
+            Encoded::read_and(&self.collection.resource, format, object, reading, |own| {
+                foreign(&self.collection, envelope.as_ref().unwrap_or(own))
+            })?;
         match foreign {
             None => Ok(encoded),
             Some(problem) => Err(anonymous(problem)),

@@ -32,7 +32,7 @@ pub mod prelude {
         OwnerReference, PatchKind, ResourceType, ResourceVersion, Scope, Status,
     };
     pub use kubestrata_apireader::{ApiReader, Consistency, Query};
-    pub use kubestrata_codec::{Client as _, ClientError, Dynamic, Encoded};
+    pub use kubestrata_codec::{Client as _, ClientError, Dynamic, Encoded, Tracked};
     // Traits and derives of one name live in different namespaces of the language: one import brings both.
     pub use kubestrata_derive::{FacadeKind as Kind, FacadeObject as Object};
     pub use kubestrata_manager::{

@@ -10,7 +10,7 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use kubestrata_api_types::{
     Answer, ApiRequest, ApiResponse, BoxError, Collection, Format, ListPart, ListStream, Operation,
-    Status,
+    Representation, Status,
 };
 use kubestrata_codec::{Encoded, ListDecoder, decode_object, decode_status, format_of};
 
@@ -41,7 +41,8 @@ pub(crate) async fn read(
             let watch = WatchBody::new(chunks, collection.clone(), format, config.decoding);
             Answer::Watch(Box::pin(watch))
         }
-        Operation::List(_) => {
+        // A table is one object, whatever it tells of.
+        Operation::List(_) if collection.representation != Representation::Table => {
             let chunks = Chunks::plain(response, &config.timeouts)?;
             let list = ListBody::new(chunks, collection.clone(), format, config.decoding);
             Answer::List(Box::pin(list))

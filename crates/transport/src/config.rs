@@ -47,6 +47,10 @@ pub struct Config {
     pub proxy: Option<Proxy>,
     /// Which version of HTTP is spoken.
     pub protocol: Protocol,
+    /// What is known of the server and wished of it. Default: its version is unknown, and it sends whole objects. Set
+    /// `server_minor` from `/version` to get dynamic objects of built-in kinds as protobuf from a server that is no newer
+    /// than the schema.
+    pub negotiation: kubestrata_codec::Negotiation,
     /// Bounds of the decoders of lists and watches.
     pub decoding: kubestrata_codec::Limits,
     /// Where `rest_client_requests_total` and `rest_client_request_duration_seconds` go. Default: nowhere.
@@ -83,6 +87,7 @@ impl Config {
             compression: Compression::default(),
             proxy: None,
             protocol: Protocol::default(),
+            negotiation: kubestrata_codec::Negotiation::default(),
             decoding: kubestrata_codec::Limits::default(),
             metrics: Arc::new(Noop),
         })

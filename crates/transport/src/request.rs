@@ -17,27 +17,26 @@ use kubestrata_api_types::{
 use kubestrata_codec::{accept_header, content_type, delete_options_body};
 
 use self::query::Query;
-use crate::config::Timeouts;
+use crate::config::{Config, Timeouts};
 use crate::error::TransportError;
 use crate::wire::{HttpRequest, Purpose, RequestBody};
 
 /// Makes the request. `compressed` asks for gzip, where that can help: lists and streaming lists.
 pub(crate) fn to_http(
     request: &ApiRequest,
-    server: &Uri,
-    timeouts: &Timeouts,
+    config: &Config,
     compressed: bool,
 ) -> Result<HttpRequest, TransportError> {
     let mut query = Query::default();
     let (method, body) = operation(&request.operation, &mut query);
-    let uri = join(server, &path(request)?, query)?;
-    let accept = HeaderValue::from_str(&accept_header(request))
+    let uri = join(&config.server, &path(request)?, query)?;
+    let accept = HeaderValue::from_str(&accept_header(request, &config.negotiation))
         .map_err(|_| invalid("the Accept header cannot be written"))?;
     let mut http = http::Request::builder()
         .method(method)
         .uri(uri)
         .header(ACCEPT, accept)
-        .extension(purpose(request, timeouts));
+        .extension(purpose(request, &config.timeouts));
     if compressed && compressible(request) {
         http = http.header(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }

@@ -138,7 +138,7 @@ impl Transport {
 
     async fn exchange(self, request: ApiRequest) -> Result<ApiResponse<Encoded>, BoxError> {
         let Inner { wire, config, compressed, .. } = &*self.0;
-        let http = request::to_http(&request, &config.server, &config.timeouts, *compressed)?;
+        let http = request::to_http(&request, config, *compressed)?;
         let response = wire.clone().oneshot(http).await?;
         answer::read(&request, response, config).await
     }

@@ -1,7 +1,7 @@
 //! Listers and typed handlers, over both item types.
 
 use kubestrata_api_types::Undecodable;
-use kubestrata_codec::{DecodeLayer, Decoded, Item};
+use kubestrata_codec::{DecodeLayer, Decoded, Item, Tracked};
 use kubestrata_informer::{Config as InformerConfig, HandlerConfig, Informer};
 use kubestrata_store_index::{Index, Query, Stored, store};
 use parking_lot::Mutex;
@@ -85,13 +85,13 @@ impl Log {
 }
 
 impl TypedHandler<ConfigMap> for Log {
-    fn on_add(&self, object: Arc<ConfigMap>, initial: bool) {
+    fn on_add(&self, object: Arc<Tracked<ConfigMap>>, initial: bool) {
         self.note(if initial { "!" } else { "+" }, &object);
     }
-    fn on_update(&self, _: Arc<ConfigMap>, new: Arc<ConfigMap>) {
+    fn on_update(&self, _: Arc<Tracked<ConfigMap>>, new: Arc<Tracked<ConfigMap>>) {
         self.note("~", &new);
     }
-    fn on_delete(&self, last: Arc<ConfigMap>, _: bool) {
+    fn on_delete(&self, last: Arc<Tracked<ConfigMap>>, _: bool) {
         self.note("-", &last);
     }
     fn on_undecodable(&self, error: &Undecodable) {

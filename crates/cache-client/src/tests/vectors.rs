@@ -129,13 +129,13 @@ async fn c6_a_limited_list_has_a_next_page() {
 #[tokio::test(start_paused = true)]
 async fn c7_a_returned_object_is_the_callers() {
     let (client, _) = client(&[&["+a/x@1 .v=1", "end@1"]], vec![]);
-    let mut read: ConfigMap = client.get(&"a/x".parse().unwrap()).await.unwrap();
+    let mut read = client.get::<ConfigMap>(&"a/x".parse().unwrap()).await.unwrap();
     read.data.as_mut().unwrap().insert("v".into(), "changed".into());
     let lister = client.cache().lister::<ConfigMap>().unwrap();
     let mut shared = lister.get(&"a/x".parse().unwrap()).unwrap().unwrap();
     Arc::make_mut(&mut shared).data = None;
-    let again: ConfigMap = client.get(&"a/x".parse().unwrap()).await.unwrap();
-    assert_eq!(again.data.unwrap()["v"], "1");
+    let again = client.get::<ConfigMap>(&"a/x".parse().unwrap()).await.unwrap();
+    assert_eq!(again.data.as_ref().unwrap()["v"], "1");
 }
 
 /// RYW: delayed watch 500 ms; Update then Get → waits and returns new; Get of another key not delayed; List delayed;

@@ -236,13 +236,21 @@ async fn typed_methods_read_their_writes() {
     let steps = ["+a/x@1 .v=1", "end@1", "wait=500", "~a/x@10 .v=2"];
     let (client, live) = client(&[&steps], vec![object("a/x@10 .v=2"), gone("uid-a/x")]);
     let key: ObjectKey = "a/x".parse().unwrap();
-    let mut read: ConfigMap = client.get(&key).await.unwrap();
+    let mut read = client.get::<ConfigMap>(&key).await.unwrap();
     read.data.as_mut().unwrap().insert("v".into(), "2".into());
     client.update(&read).await.unwrap();
-    let read: ConfigMap = client.get(&key).await.unwrap();
-    assert_eq!(read.data.unwrap()["v"], "2");
+    let read = client.get::<ConfigMap>(&key).await.unwrap();
+    assert_eq!(read.data.as_ref().unwrap()["v"], "2");
     client.delete::<ConfigMap>(&key, DeleteOptions::default()).await.unwrap();
     assert!(client.get_opt::<ConfigMap>(&key).await.unwrap().is_none());
     assert!(client.list::<ConfigMap>(None, ListOptions::default()).await.unwrap().items.is_empty());
     assert_eq!(live.requests().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_is_the_servers() {
+    let (client, live) = client(&[&["+a/x@1", "end@1"]], vec![object("a/x@1")]);
+    // The script has no table to give.
+    assert!(client.table(maps(), ListOptions::default()).await.is_err());
+    assert_eq!(live.requests().len(), 1);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubestrata_api_types::{BoxError, Status, Undecodable, UnexpectedAnswer, cause_ref};
 
-use crate::EncodeError;
+use crate::{EncodeError, UnknownFields};
 
 /// Why a typed method failed.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,9 @@ pub enum ClientError {
     /// The object that came does not decode into the type asked for.
     #[error("the answer does not decode")]
     Undecodable(#[from] Undecodable),
+    /// The object to send lacks fields of the one that was read, and would remove them. Nothing was sent.
+    #[error("the object lacks fields that the server has")]
+    UnknownFields(#[from] UnknownFields),
     /// The object to send does not encode. Nothing was sent.
     #[error("the object does not encode")]
     Encode(#[source] EncodeError),

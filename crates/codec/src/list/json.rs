@@ -192,18 +192,25 @@ impl ListDecoder {
 }
 
 fn list_meta(text: &[u8]) -> Option<ListMeta> {
-    #[derive(Deserialize, Default)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Meta {
-        resource_version: ResourceVersion,
-        r#continue: Option<String>,
-        remaining_item_count: Option<u64>,
+    let meta: Option<JsonMeta> = serde_json::from_slice(text).ok()?;
+    Some(meta.unwrap_or_default().into())
+}
+
+/// The `metadata` of lists, and of what else is many.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct JsonMeta {
+    resource_version: ResourceVersion,
+    r#continue: Option<String>,
+    remaining_item_count: Option<u64>,
+}
+
+impl From<JsonMeta> for ListMeta {
+    fn from(meta: JsonMeta) -> Self {
+        Self {
+            resource_version: meta.resource_version,
+            continue_token: meta.r#continue.filter(|token| !token.is_empty()),
+            remaining_item_count: meta.remaining_item_count,
+        }
     }
-    let meta: Option<Meta> = serde_json::from_slice(text).ok()?;
-    let meta = meta.unwrap_or_default();
-    Some(ListMeta {
-        resource_version: meta.resource_version,
-        continue_token: meta.r#continue.filter(|token| !token.is_empty()),
-        remaining_item_count: meta.remaining_item_count,
-    })
 }

@@ -104,6 +104,7 @@ impl<'de, 'c> Access<'de, 'c> {
     pub(super) fn next_element(&mut self) -> Result<Option<Value<'de, 'c>>, Error> {
         let source = match &mut self.state {
             State::List { ty, run, index } => {
+                self.context.pointer.set(true);
                 self.step = Place::Index(*index);
                 *index += 1;
                 let wire = run.next().map_err(|fault| self.context.fault(fault))?;
@@ -135,6 +136,11 @@ impl<'de, 'c> Access<'de, 'c> {
                     None => None,
                     Some(wire) => {
                         let (key, value) = map_entry(*ty, wire).map_err(Error::new)?;
+                        if key.len() > self.context.options.string_bytes {
+                            return Err(self.context.error(Problem::Length, key));
+                        }
+                        // What is in a map is there, zero or not.
+                        self.context.pointer.set(true);
                         self.step = Place::Key(key);
                         self.pending = Some(Source::Wire(*ty, value));
                         Some(match super::forms::text(key) {
@@ -216,6 +222,7 @@ impl<'de, 'c> Access<'de, 'c> {
                     }
                 }
                 source => {
+                    self.context.pointer.set(field.is_pointer());
                     self.pending = Some(source);
                     self.step = Place::Field(field.name());
                     return Ok(Some(Text::Input(field.name())));

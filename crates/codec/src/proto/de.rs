@@ -183,7 +183,7 @@ impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if !self.is_zero() {
+        if !self.says_nothing() {
             self.context.ignored.set(self.context.ignored.get() + 1);
         }
         visitor.visit_unit()

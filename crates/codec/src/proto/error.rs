@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::decode::without_contents;
+
 /// What is wrong, apart from where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,6 +18,8 @@ pub enum Problem {
     WireType,
     /// Messages nest deeper than the limit.
     Depth,
+    /// A string is longer than the limit.
+    Length,
     /// A message that may occur once occurs in several parts, which no Kubernetes encoder writes.
     Split,
     /// JSON inside a message is malformed.
@@ -26,7 +30,7 @@ pub enum Problem {
     UnknownKind,
     /// The value has a field that the schema lacks, by its name: writing would lose it.
     UnknownField(String),
-    /// The value does not fit the type, in the words of the type.
+    /// The value does not fit the type. What the type says of it is kept as far as it quotes nothing.
     Type(String),
 }
 
@@ -39,6 +43,7 @@ impl fmt::Display for Problem {
             Self::Tag => "invalid tag",
             Self::WireType => "the wire type is not that of the schema",
             Self::Depth => "nested too deep",
+            Self::Length => crate::json::noting::STRING_TOO_LONG,
             Self::Split => "a single message comes in several parts",
             Self::Json => "malformed JSON",
             Self::Range => "a value out of range",
@@ -142,7 +147,7 @@ impl std::error::Error for Error {}
 
 impl serde::de::Error for Error {
     fn custom<T: fmt::Display>(problem: T) -> Self {
-        Self::new(Problem::Type(problem.to_string()))
+        Self::new(Problem::Type(without_contents(&problem.to_string())))
     }
 
     // The default text of these two shows the value itself, which may be a secret.
@@ -167,7 +172,7 @@ impl serde::de::Error for Error {
 
 impl serde::ser::Error for Error {
     fn custom<T: fmt::Display>(problem: T) -> Self {
-        Self::new(Problem::Type(problem.to_string()))
+        Self::new(Problem::Type(without_contents(&problem.to_string())))
     }
 }
 

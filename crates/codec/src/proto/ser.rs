@@ -262,38 +262,27 @@ impl ser::SerializeMap for Parts<'_> {
     }
 }
 
-impl ser::SerializeStruct for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
+/// The same for objects whose names are known to the compiler.
+macro_rules! struct_traits {
+    ($($trait:ident)*) => {
+        $(impl ser::$trait for Parts<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.entry(name, value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Error> {
+                self.entry(name, value)
+            }
 
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
+            fn end(self) -> Result<(), Error> {
+                self.finish();
+                Ok(())
+            }
+        })*
+    };
 }
 
-impl ser::SerializeStructVariant for Parts<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.entry(name, value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish();
-        Ok(())
-    }
-}
+struct_traits! { SerializeStruct SerializeStructVariant }

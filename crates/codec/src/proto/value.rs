@@ -24,6 +24,8 @@ pub(crate) struct Context<'c> {
     pub(crate) options: Options<'c>,
     pub(super) unknown: Cell<usize>,
     pub(super) ignored: Cell<usize>,
+    /// Whether the field given out last is a pointer in Go.
+    pub(super) pointer: Cell<bool>,
 }
 
 impl<'c> Context<'c> {
@@ -34,6 +36,7 @@ impl<'c> Context<'c> {
             options: *options,
             unknown: Cell::new(0),
             ignored: Cell::new(0),
+            pointer: Cell::new(false),
         }
     }
 
@@ -172,16 +175,45 @@ impl<'de, 'c> Value<'de, 'c> {
         }
     }
 
-    /// Whether the value says nothing: a type that lacks the field loses nothing.
-    pub(super) fn is_zero(&self) -> bool {
+    /// Whether a type that passes the value over loses nothing by it.
+    ///
+    /// Zero says nothing unless the field is a pointer in Go: those of other fields are written always, and so are messages
+    /// of nothing but zeros. `managedFields` are kept by the server in an update without them, and the type of an object
+    /// (the texts that are not on the wire) is known beside it.
+    #[cold]
+    pub(super) fn says_nothing(&self) -> bool {
         match &self.source {
-            Source::Wire(_, Wire::Varint(0) | Wire::Fixed64(0))
-            | Source::Text(_)
-            | Source::Null => true,
-            Source::Wire(_, Wire::Bytes(bytes)) => bytes.is_empty(),
+            Source::Text(_) | Source::Null => true,
+            Source::Wire(ty, wire) => !self.context.pointer.get() && is_blank(*ty, *wire, 0),
+            Source::List(ty, _) => {
+                ty.message().is_some_and(|message| std::ptr::eq(message, schema::managed_fields()))
+            }
             _ => false,
         }
     }
+}
+
+/// Whether a field that is no pointer holds nothing but what Go writes for its zero value.
+fn is_blank(ty: Type, wire: Wire<'_>, depth: u16) -> bool {
+    let mut rest = match wire {
+        Wire::Bytes([]) | Wire::Varint(0) | Wire::Fixed64(0) => return true,
+        Wire::Bytes(bytes) => bytes,
+        _ => return false,
+    };
+    let (Type::Nested(_), Some(message)) = (ty, ty.message()) else { return false };
+    while !rest.is_empty() {
+        let Ok((number, wire)) = wire::entry(&mut rest) else { return false };
+        match message.by_number(number) {
+            Some(field)
+                if depth < super::DEPTH
+                    && !field.is_pointer()
+                    && !field.is_repeated()
+                    && !field.is_map()
+                    && is_blank(field.ty(), wire, depth + 1) => {}
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// The JSON view of one entry of type `ty`.
@@ -206,6 +238,9 @@ pub(crate) fn resolve<'de, 'c>(
         }
         (_, Wire::Bytes(bytes)) => bytes,
     };
+    if bytes.len() > context.options.string_bytes && matches!(ty, Type::Text | Type::Bytes) {
+        return Err(context.error(Problem::Length, bytes));
+    }
     match ty {
         Type::Text => Ok(Source::Text(text(bytes))),
         Type::Nested(_) => match ty.message() {

@@ -585,7 +585,7 @@ impl Writer {
 
     pub(crate) fn put_float(&mut self, target: Target, value: f64) -> Result<(), Error> {
         match target {
-            Target::Value { ty: Type::Double, number, .. } => {
+            Target::Value { ty: Type::Double, number, .. } if value.is_finite() => {
                 put::double(&mut self.out, number, value);
                 Ok(())
             }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kubestrata_api_types::{
-    Answer, ApiRequest, ApiResponse, BoxError, Collection, DeleteOptions, Event, Format, ListMeta,
-    ListOptions, ListPart, Object, ObjectKey, Operation, PatchKind, Preconditions, Propagation,
-    ResourceType, ResourceVersion, Scope, Status, WatchOptions,
+    Accept, Answer, ApiRequest, ApiResponse, BoxError, Collection, DeleteOptions, Event, FieldPath,
+    Format, ListMeta, ListOptions, ListPart, Object, ObjectKey, Operation, PatchKind,
+    Preconditions, Propagation, ResourceType, ResourceVersion, Scope, Status, WatchOptions,
 };
 use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -15,13 +15,13 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 use super::{POD, pods};
 use crate::{
     Client, ClientError, DecodeLayer, Decoded, Deletion, Dynamic, Encoded, EncodedService, Item,
-    accept_header, decode_object, delete_options_body, format_of,
+    Negotiation, Tracked, accept_header, decode_object, delete_options_body, format_of, schema,
 };
 
-type Log = Arc<Mutex<Vec<ApiRequest>>>;
+pub(super) type Log = Arc<Mutex<Vec<ApiRequest>>>;
 
 /// A service that notes each request and answers with what `answer` makes of it.
-fn service(
+pub(super) fn service(
     answer: impl Fn(&ApiRequest) -> Result<Answer<Encoded>, BoxError> + Clone + Send + Sync + 'static,
 ) -> (impl EncodedService, Log) {
     let log = Log::default();
@@ -61,7 +61,7 @@ async fn get_tells_not_found_from_failure() {
         Some("none") => Err(Box::new(Status::failure(404, "NotFound", "no"))),
         _ => Err("connection refused".into()),
     });
-    let found: Pod = client.get(&ObjectKey::namespaced("b", "a")).await.unwrap();
+    let found = client.get::<Pod>(&ObjectKey::namespaced("b", "a")).await.unwrap();
     assert_eq!(found.name(), "a");
     assert_eq!(log.lock().unwrap()[0].collection.namespace.as_deref(), Some("b"));
     let none = ObjectKey::namespaced("b", "none");
@@ -113,17 +113,17 @@ async fn a_list_that_breaks_off_is_an_error() {
 #[tokio::test]
 async fn writes_go_where_they_belong() {
     let (client, log) = service(|_| Ok(Answer::Object(pod(POD))));
-    let object: Pod = pod(POD).decode().unwrap();
-    client.create(&object).await.unwrap();
+    let object = Tracked::<Pod>::decode(&pod(POD)).unwrap();
+    client.create(&*object).await.unwrap();
     client.update(&object).await.unwrap();
     client.update_status(&object).await.unwrap();
     let patch = json!({"metadata": {"labels": {"x": null}}});
     client.patch::<Pod>(&object.key(), PatchKind::Merge, &patch).await.unwrap();
     client.patch_status::<Pod>(&object.key(), PatchKind::Merge, &patch).await.unwrap();
-    client.apply(&object, "me", true).await.unwrap();
+    client.apply(&*object, "me", true).await.unwrap();
     let dynamic =
         Dynamic { resource: pods(), value: json!({"metadata": {"name": "a", "namespace": "b"}}) };
-    client.update_dynamic(&dynamic).await.unwrap();
+    client.update(&Tracked::new(dynamic)).await.unwrap();
     let log = log.lock().unwrap();
     let seen: Vec<String> = log
         .iter()
@@ -205,7 +205,8 @@ async fn the_decode_layer_passes_on_what_does_not_decode() {
 fn what_is_asked_for() {
     let list = Operation::List(ListOptions::default());
     let accept = |collection: Collection, operation: &Operation| {
-        accept_header(&ApiRequest::new(collection, operation.clone())).into_owned()
+        let request = ApiRequest::new(collection, operation.clone());
+        accept_header(&request, &Negotiation::default()).into_owned()
     };
     let custom = ResourceType::from_static("example.com", "v1", "Foo", "foos", Scope::Namespaced);
     let both = "application/vnd.kubernetes.protobuf,application/json";
@@ -214,14 +215,54 @@ fn what_is_asked_for() {
     assert_eq!(
         accept(Collection::new(custom).metadata_only(), &list),
         "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
-         application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+         application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
     );
+    let table = Collection::new(pods()).as_table();
+    assert_eq!(accept(table, &list), "application/json;as=Table;g=meta.k8s.io;v=v1");
     assert_eq!(format_of("application/json; charset=utf-8"), Some(Format::Json));
     assert_eq!(
         format_of("application/vnd.kubernetes.protobuf;stream=watch"),
         Some(Format::Protobuf)
     );
     assert_eq!(format_of("text/html"), None);
+}
+
+#[test]
+fn a_whole_object_is_asked_for_in_json_of_a_server_that_may_be_newer() {
+    let get = Operation::Get { name: "a".into(), options: Default::default() };
+    let accept = |server_minor| {
+        let collection = Collection::new(pods()).accept(Accept::Whole);
+        let request = ApiRequest::new(collection, get.clone());
+        let negotiation = Negotiation { server_minor, ..Negotiation::default() };
+        accept_header(&request, &negotiation).into_owned()
+    };
+    let both = "application/vnd.kubernetes.protobuf,application/json";
+    assert_eq!(accept(None), "application/json");
+    assert_eq!(accept(Some(schema::MINOR - 1)), both);
+    assert_eq!(accept(Some(schema::MINOR)), both);
+    assert_eq!(accept(Some(schema::MINOR + 1)), "application/json");
+}
+
+#[test]
+fn managed_fields_are_dropped_by_the_server_where_nobody_wants_them() {
+    let accept = |collection: Collection, operation: Operation, drop_managed_fields| {
+        let negotiation = Negotiation { drop_managed_fields, ..Negotiation::default() };
+        accept_header(&ApiRequest::new(collection, operation), &negotiation).into_owned()
+    };
+    let list = || Operation::List(ListOptions::default());
+    let pruned = Collection::new(pods()).prune([FieldPath::managed_fields()]);
+    let asked = "application/vnd.kubernetes.protobuf;drop=metadata.managedFields,\
+                 application/json;drop=metadata.managedFields";
+    assert_eq!(accept(pruned.clone(), list(), true), asked);
+    assert_eq!(
+        accept(pruned.clone().accept(Accept::Only(Format::Json)).metadata_only(), list(), true),
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;drop=metadata.managedFields"
+    );
+    let plain = "application/vnd.kubernetes.protobuf,application/json";
+    assert_eq!(accept(pruned.clone(), list(), false), plain, "nobody asked");
+    assert_eq!(accept(Collection::new(pods()), list(), true), plain, "somebody may read them");
+    let write = Operation::Delete { name: "a".into(), options: DeleteOptions::default() };
+    assert_eq!(accept(pruned, write, true), plain, "a write is asked for in full");
 }
 
 #[test]

@@ -109,6 +109,7 @@ impl<'de: 'a, 'a> DeserializeSeed<'de> for Seed<'_, 'a> {
                 // serde_json's own reading of a fraction may differ in the last place.
                 let writer = &mut self.state.writer;
                 let result = match raw.get().parse() {
+                    // What is beyond all numbers reads as infinite, which JSON has no word for.
                     Ok(value) => writer.put_float(self.target, value),
                     Err(_) if raw.get() == "null" => writer.put_null(self.target),
                     Err(_) => Err(writer.mismatch("another value", self.target)),

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kubestrata_api_types::{FieldPath, FieldSelector, Kind, LabelSelector, ResourceType};
-use kubestrata_codec::{Decode, DecodeLayer, Decoded, Dynamic, Encoded};
+use kubestrata_codec::{Decode, DecodeLayer, Decoded, Dynamic, Encoded, Tracked};
 use kubestrata_informer::{Config, Informer, Selection, Transform};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,7 +65,8 @@ impl<K> CacheOptions<K> {
         self
     }
 
-    /// Cut out a field as objects arrive. An update with such an object would remove the field on the server: patch.
+    /// Cut out a field as objects arrive. An update with such an object would remove the field on the server, and is
+    /// refused: patch.
     pub fn prune(mut self, path: FieldPath) -> Self {
         self.options.prune.push(path);
         self
@@ -98,7 +99,8 @@ impl<K: Kind + Serialize + DeserializeOwned> CacheOptions<K> {
         self
     }
 
-    /// As [`decoded`](Self::decoded), with a function that changes each object as it arrives. Objects that do not
+    /// As [`decoded`](Self::decoded), with a function that changes each object as it arrives. An update with such an object
+    /// is refused, since it would remove what the function took out: patch. Objects that do not
     /// decode come to nobody's eye but a reader's error, so the function does not see them.
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self
     where
@@ -106,9 +108,10 @@ impl<K: Kind + Serialize + DeserializeOwned> CacheOptions<K> {
     {
         let transform = Transform::new(move |item: Decoded<K>| {
             let Ok(object) = item.object() else { return Some(item) };
-            let mut object = K::clone(object);
+            let mut object = Tracked::clone(object);
             transform(&mut object);
-            Some(Decoded::new(Arc::new(object)))
+            // What the function took out would be missing from an update.
+            Some(Decoded::new(object.into_partial()))
         });
         self.options.decoded = Some(Arc::new(Decoding { transform: Some(transform) }));
         self

@@ -145,7 +145,8 @@ async fn listers_and_clients_read_what_is_cached() {
         sleep(Duration::from_secs(1)).await;
         let key = ObjectKey::namespaced("n", "a");
         assert!(context.lister::<Set>().unwrap().get(&key).unwrap().is_some());
-        assert_eq!(context.client().get::<Set>(&key).await.unwrap().metadata.name.unwrap(), "a");
+        let read = context.client().get::<Set>(&key).await.unwrap();
+        assert_eq!(read.metadata.name.as_deref(), Some("a"));
         let missing = ObjectKey::namespaced("n", "b");
         assert!(context.client().get::<Set>(&missing).await.unwrap_err().is_not_found());
         // The first read of a kind begins to cache it; a lister cannot wait for that.

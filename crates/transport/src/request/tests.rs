@@ -19,7 +19,7 @@ const FOOS: ResourceType =
 
 fn http(request: &ApiRequest) -> Result<String, TransportError> {
     let config = Config::new("https://host").unwrap();
-    let http = to_http(request, &config.server, &config.timeouts, true)?;
+    let http = to_http(request, &config, true)?;
     let header = |name| http.headers().get(name).map_or("-", |value| value.to_str().unwrap());
     Ok(format!(
         "{} {} accept={} content-type={} encoding={}",

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use expect_test::expect;
 use futures_util::StreamExt as _;
 use kubestrata_api_types::{
-    Answer, ApiRequest, Collection, DeleteOptions, Event, ListOptions, ListPart, ListWatch as _,
-    Object as _, Operation, ResourceType, Scope, WatchOptions,
+    Answer, ApiRequest, Collection, DeleteOptions, Event, FieldPath, ListOptions, ListPart,
+    ListWatch as _, Object as _, Operation, ResourceType, Scope, WatchOptions,
 };
+use kubestrata_codec::Client as _;
 use tower::ServiceExt as _;
 
 use super::server::{End, answer, json, over, pieces};
@@ -286,4 +287,22 @@ async fn paths_of_the_base_url_are_kept() {
     transport.oneshot(request.subresource("scale")).await.unwrap();
     let target = "/k8s/clusters/c/apis/apps/v1/namespaces/d/deployments/a/scale";
     assert_eq!(log.last().target, target);
+}
+
+#[tokio::test]
+async fn a_table_comes_as_one_object_and_managed_fields_can_be_left_out() {
+    let mut config = Config::in_process();
+    config.negotiation.drop_managed_fields = true;
+    let (transport, log) = over(config, |_| async {
+        json(
+            r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},
+            "columnDefinitions":[{"name":"Name","type":"string"}],"rows":[{"cells":["a"]}]}"#
+                .to_owned(),
+        )
+    });
+    let collection = pods().prune([FieldPath::managed_fields()]);
+    let table = transport.table(collection, ListOptions::default()).await.unwrap();
+    assert_eq!(table.rows[0].cells, ["a"]);
+    let accept = "application/json;as=Table;g=meta.k8s.io;v=v1;drop=metadata.managedFields";
+    assert_eq!(log.last().headers["accept"], accept);
 }

@@ -1,0 +1,139 @@
+//! Lists as kube-apiserver sent them: what the streaming encoders join, and what the transcoder makes of the whole list as
+//! one message, are its bytes.
+
+use std::path::PathBuf;
+
+use k8s_openapi::api::core::v1::Pod;
+use kubestrata_api_types::{
+    Answer, Collection, Format, Kind as _, ListMeta, ListPart, Operation, ResourceType,
+};
+
+use super::client::service;
+use crate::collection::{self, JsonStyle};
+use crate::proto::Options;
+use crate::{
+    Client as _, ClientError, Encoded, Limits, ListDecoder, Table, decode_object, envelope, schema,
+    transcode,
+};
+
+fn recorded(name: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+/// Reads a list that arrives in small pieces.
+fn read(resource: &ResourceType, format: Format, body: &[u8]) -> (Vec<Encoded>, ListMeta) {
+    let collection = Collection::new(resource.clone());
+    let mut decoder = ListDecoder::new(collection, format, Limits::default());
+    let (mut items, mut found) = (Vec::new(), None);
+    for piece in body.chunks(13) {
+        decoder.push(piece);
+        while let Some(part) = decoder.next().unwrap() {
+            match part {
+                ListPart::Item(item) => items.push(item),
+                ListPart::Meta(meta) => found = Some(meta),
+                ListPart::Unreadable(error) => panic!("{error}"),
+            }
+        }
+    }
+    decoder.finish().unwrap();
+    (items, found.unwrap())
+}
+
+#[test]
+fn streamed_lists_are_what_a_server_sends_and_what_one_message_gives() {
+    for plural in [
+        "configmaps",
+        "deployments",
+        "namespaces",
+        "pods",
+        "priorityclasses",
+        "prioritylevelconfigurations",
+        "services",
+    ] {
+        let builtin = schema::resources().iter();
+        let mut found = builtin.filter(|known| known.resource.plural == plural);
+        let resource = &found.next().unwrap().resource;
+        let (api_version, kind) = (resource.api_version(), format!("{}List", resource.kind));
+        let text = recorded(&format!("lists/{plural}.json"));
+        let bytes = recorded(&format!("lists/{plural}.pb"));
+
+        let (items, meta) = read(resource, Format::Json, &text);
+        let frame = collection::json(JsonStyle::Typed, &api_version, &kind, &meta);
+        let joined: Vec<&[u8]> = items.iter().map(Encoded::bytes).collect();
+        let streamed =
+            [&frame.head[..], &joined.join(collection::JSON_SEPARATOR), &frame.tail].concat();
+        assert_eq!(String::from_utf8_lossy(&streamed), String::from_utf8_lossy(&text), "{plural}");
+
+        let (messages, meta) = read(resource, Format::Protobuf, &bytes);
+        let size = messages.iter().map(|item| collection::protobuf_item_size(item.bytes().len()));
+        let mut streamed = collection::protobuf_head(&api_version, &kind, &meta, size.sum());
+        for item in &messages {
+            streamed.extend(collection::protobuf_item_head(item.bytes().len()));
+            streamed.extend(item.bytes());
+        }
+        streamed.extend(collection::PROTOBUF_TAIL);
+        assert_eq!(streamed, bytes, "{plural}");
+
+        // The same list as one message, in both directions.
+        let message = schema::kind(&resource.group, &resource.version, &kind).unwrap();
+        let whole = envelope::open(&bytes).unwrap().message;
+        let mut buffered = Vec::new();
+        transcode::to_json(whole, message, &Options::of(&api_version, &kind), &mut buffered)
+            .unwrap();
+        buffered.push(b'\n');
+        assert_eq!(String::from_utf8_lossy(&buffered), String::from_utf8_lossy(&text), "{plural}");
+        let mut buffered = Vec::new();
+        transcode::to_protobuf(&text, message, &mut buffered).unwrap();
+        assert_eq!(envelope::close(&api_version, &kind, &buffered), bytes, "{plural}");
+
+        // And item by item.
+        for (json, protobuf) in items.iter().zip(&messages) {
+            let message = schema::resource(resource).unwrap();
+            let mut text = Vec::new();
+            transcode::to_json(protobuf.bytes(), message, &Options::default(), &mut text).unwrap();
+            assert_eq!(String::from_utf8_lossy(&text), String::from_utf8_lossy(json.bytes()));
+        }
+        assert_eq!(items.len(), messages.len());
+    }
+}
+
+#[tokio::test]
+async fn a_table_is_read_by_whoever_asks_for_one() {
+    let (client, log) = service(|request| {
+        let collection = &request.collection;
+        Ok(decode_object(collection, Format::Json, &recorded("table.json")).unwrap())
+    });
+    let pods = Collection::new(Pod::resource().clone());
+    let table = client.table(pods.clone(), Default::default()).await.unwrap();
+    let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
+    assert_eq!(names[..4], ["Name", "Ready", "Status", "Restarts"]);
+    assert_eq!((table.columns[0].format.as_str(), table.columns[5].priority), ("name", 1));
+    assert_eq!(table.meta.resource_version.as_u64(), Some(82));
+    let [row] = &table.rows[..] else { panic!("{} rows", table.rows.len()) };
+    assert_eq!((row.cells[0].as_str(), row.cells[2].as_str()), (Some("p"), Some("Pending")));
+    assert!(!row.completed);
+    assert_eq!(row.object.as_ref().unwrap().metadata.name.as_deref(), Some("p"));
+    let asked = log.lock().unwrap()[0].clone();
+    assert_eq!(asked.collection, pods.clone().as_table());
+    assert!(matches!(asked.operation, Operation::List(_)));
+
+    let (client, _) = service(|request| {
+        let text = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#;
+        let Ok(Answer::Object(object)) = decode_object(&request.collection, Format::Json, text)
+        else {
+            panic!("no object")
+        };
+        Ok(Answer::Object(object))
+    });
+    let error = client.table(pods, Default::default()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Undecodable(error) if error.problem.contains("Table")));
+    let completed =
+        br#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":null,
+        "rows":[{"cells":[],"conditions":[{"type":"Completed","status":"True"}]},{"cells":[1]}]}"#;
+    let collection = Collection::new(Pod::resource().clone()).as_table();
+    let answer = decode_object(&collection, Format::Json, completed).unwrap();
+    let Answer::Object(object) = answer else { panic!("no object") };
+    let table = Table::decode(&object).unwrap();
+    assert_eq!(table.rows.iter().map(|row| row.completed).collect::<Vec<_>>(), [true, false]);
+}
