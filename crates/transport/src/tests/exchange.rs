@@ -9,7 +9,6 @@ use kubestrata_api_types::{
     Answer, ApiRequest, Collection, DeleteOptions, Event, FieldPath, ListOptions, ListPart,
     ListWatch as _, Object as _, Operation, ResourceType, Scope, WatchOptions,
 };
-use kubestrata_codec::Client as _;
 use tower::ServiceExt as _;
 
 use super::server::{End, answer, json, over, pieces};
@@ -301,7 +300,10 @@ async fn a_table_comes_as_one_object_and_managed_fields_can_be_left_out() {
         )
     });
     let collection = pods().prune([FieldPath::managed_fields()]);
-    let table = transport.table(collection, ListOptions::default()).await.unwrap();
+    // Its `watch` would stand beside that of `ListWatch`.
+    let table = kubestrata_codec::Client::table(&transport, collection, ListOptions::default())
+        .await
+        .unwrap();
     assert_eq!(table.rows[0].cells, ["a"]);
     let accept = "application/json;as=Table;g=meta.k8s.io;v=v1;drop=metadata.managedFields";
     assert_eq!(log.last().headers["accept"], accept);
