@@ -231,7 +231,8 @@ pub(crate) fn pruned_is_decoded_and_pruned(
     // A field that JSON always shows is zero when it is gone.
     let zero = |text: &String| matches!(text.as_str(), "" | "0" | "false");
     assert!(shown.iter().all(zero), "{path} still shows {shown:?}");
-    let (left, expected) = (without(left.value, &path), without(decoded.value, &path));
+    let (left, expected) =
+        (without(left.into_inner().value, &path), without(decoded.into_inner().value, &path));
     assert!(left == expected, "without {path} {left} is left of {expected}");
 }
 

@@ -9,7 +9,8 @@ use crate::dice::Dice;
 use crate::memory::bounded;
 
 /// Small, so that inputs reach them.
-const LIMITS: Limits = Limits { frame_bytes: 8 << 10, item_bytes: 4 << 10, depth: 32 };
+const LIMITS: Limits =
+    Limits { frame_bytes: 8 << 10, item_bytes: 4 << 10, depth: 32, string_bytes: 2 << 10 };
 
 /// Buffers grow by doubling, and an object is copied out of them, with a head that is larger than its text at worst.
 const PER_BYTE: usize = 100;
