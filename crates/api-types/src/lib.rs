@@ -23,6 +23,7 @@ mod status;
 
 mod field_selector;
 mod label_selector;
+mod shard;
 
 mod list_watch;
 mod world;
@@ -54,6 +55,7 @@ pub use self::resource::{ResourceType, Scope};
 pub use self::response::{
     Answer, ApiResponse, ListMeta, ListPart, ListStream, UnexpectedAnswer, WatchStream,
 };
+pub use self::shard::{ShardField, ShardSelector, ShardSelectorError};
 pub use self::status::{Status, StatusCause, StatusDetails, reason};
 pub use self::version::{NotComparable, ResourceVersion};
 pub use self::weigh::{Weigh, Weight};

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::{FieldPath, FieldSelector, LabelSelector, ObjectKey, ResourceType, ResourceVersion};
+use crate::{
+    FieldPath, FieldSelector, LabelSelector, ObjectKey, ResourceType, ResourceVersion,
+    ShardSelector,
+};
 
 /// An encoding of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -141,6 +144,8 @@ pub struct ListOptions {
     pub labels: LabelSelector,
     /// Only objects with these field values.
     pub fields: FieldSelector,
+    /// KEP-5866: only objects of this shard, from servers that know shards; others ignore it.
+    pub shard: Option<ShardSelector>,
     /// Which state is asked for; see the table in KEP-2340.
     pub resource_version: ResourceVersion,
     /// How `resource_version` is meant.
@@ -162,6 +167,8 @@ pub struct WatchOptions {
     pub labels: LabelSelector,
     /// Only objects with these field values.
     pub fields: FieldSelector,
+    /// KEP-5866: only objects of this shard, from servers that know shards; others ignore it.
+    pub shard: Option<ShardSelector>,
     /// Events after this version.
     pub resource_version: ResourceVersion,
     /// Must be `NotOlderThan` with `send_initial_events`, absent without.

@@ -135,6 +135,66 @@ fn metadata_weighs_its_strings() {
     assert!((51..150).contains(&head) && (71..150).contains(&body), "{head} {body}");
 }
 
+/// The parts of a collection are disjoint and together everything, at the bounds too; the hash is FNV-1a's.
+#[test]
+fn shards_cover_everything_once() {
+    use crate::{ObjectMeta, PartialObjectMetadata, ShardField, ShardSelector};
+    // Published vectors of the 64-bit FNV-1a.
+    for (text, hash) in [
+        ("", 0xcbf2_9ce4_8422_2325),
+        ("a", 0xaf63_dc4c_8601_ec8c),
+        ("foobar", 0x8594_4171_f739_67e8),
+    ] {
+        assert_eq!(ShardSelector::hash(text), hash, "{text}");
+    }
+    for count in [1, 2, 3, 7, 1000] {
+        let parts: Vec<_> = (0..count)
+            .map(|index| ShardSelector::part(ShardField::Uid, index, count).unwrap())
+            .collect();
+        for uid in 0..200 {
+            let object = PartialObjectMetadata {
+                metadata: ObjectMeta { uid: Some(format!("u{uid}")), ..ObjectMeta::default() },
+                ..PartialObjectMetadata::default()
+            };
+            assert_eq!(parts.iter().filter(|part| part.matches(&object)).count(), 1);
+        }
+        for pair in parts.windows(2) {
+            let text = |part: &ShardSelector| part.to_string();
+            let end = text(&pair[0]).rsplit_once(", ").unwrap().1.to_owned();
+            assert!(text(&pair[1]).contains(&format!(", {}", end.trim_end_matches(')'))));
+        }
+    }
+    assert!(ShardSelector::part(ShardField::Uid, 2, 2).is_err());
+    assert!(ShardSelector::part(ShardField::Uid, 0, 0).is_err());
+}
+
+#[test]
+fn shard_selectors_are_read_and_written_as_the_server_does() {
+    use crate::{ShardField, ShardSelector};
+    let namespace = ShardSelector::part(ShardField::Namespace, 0, 4).unwrap();
+    let both = namespace.or(u64::MAX - 1..=u64::MAX).unwrap();
+    let text = "shardRange(object.metadata.namespace, '0x0000000000000000', '0x4000000000000000') || \
+                shardRange(object.metadata.namespace, '0xfffffffffffffffe', '0x10000000000000000')";
+    assert_eq!(both.to_string(), text);
+    assert_eq!(text.replace(' ', "").parse(), Ok(both));
+    for wrong in [
+        "",
+        "object.metadata.uid",
+        "shardRange(object.metadata.uid, '0x0', '0x8')",
+        "shardRange(object.metadata.uid, '0x8000000000000000', '0x8000000000000000')",
+        "shardRange(object.metadata.uid, '0x8000000000000000', '0x0000000000000000')",
+        "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000001')",
+        "shardRange(object.metadata.uid, '0x800000000000000G', '0x10000000000000000')",
+        "shardRange(object.metadata.uid, 0x8000000000000000, 0x10000000000000000)",
+        "shardRange(metadata.uid, '0x8000000000000000', '0x10000000000000000')",
+        "shardRange(object.metadata.uid, '0x8000000000000000')",
+        "shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000000')",
+        "shardRange(object.metadata.uid, '0x10000000000000000', '0x10000000000000000')",
+    ] {
+        assert!(wrong.parse::<ShardSelector>().is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn a_cause_is_found_boxed_or_not() {
     #[derive(Debug, thiserror::Error)]

@@ -104,6 +104,7 @@ impl Query {
         ListOptions {
             labels: self.labels.clone(),
             fields: self.fields.clone(),
+            shard: None,
             resource_version,
             version_match,
             limit: Some(self.page_size.unwrap_or(page_size)).filter(|limit| *limit > 0),
@@ -120,6 +121,7 @@ impl Query {
         Some(WatchOptions {
             labels: self.labels.clone(),
             fields: self.fields.clone(),
+            shard: None,
             resource_version,
             version_match: Some(VersionMatch::NotOlderThan),
             send_initial_events: Some(true),

@@ -157,9 +157,10 @@ async fn failures_have_a_kind() {
         "list@5: a more | list@5: b more",
         query(),
         expect![[r#"
-        the list does not end: 2 pages so far
-        list rv="" limit=2
-        list rv="" limit=2 continue=token"#]],
+            no part of the answer came for 60s
+            list rv="" limit=2
+            list rv="" limit=2 continue=token
+            list rv="" limit=2 continue=token2 (the script has ended)"#]],
     )
     .await;
     check_list(

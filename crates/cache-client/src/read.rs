@@ -20,9 +20,10 @@ use crate::{Cache, CacheError};
 /// Begins the continue tokens of the cache; all others are the server's.
 const TOKEN: &str = "kubestrata/";
 
-/// Whether the cache can answer a list: an exact version, or a page of a list that the server began, it cannot.
+/// Whether the cache can answer a list: an exact version, a shard, or a page of a list that the server began, it cannot.
 pub(crate) fn can_list(options: &ListOptions) -> bool {
     options.version_match != Some(VersionMatch::Exact)
+        && options.shard.is_none()
         && options.continue_token.as_deref().is_none_or(|token| token.starts_with(TOKEN))
 }
 

@@ -27,6 +27,12 @@ pub(crate) fn to_http(
     config: &Config,
     compressed: bool,
 ) -> Result<HttpRequest, TransportError> {
+    if let Operation::DeleteCollection { list: ListOptions { shard: Some(_), .. }, .. } =
+        &request.operation
+    {
+        // A server that does not know shards would delete everything.
+        return Err(invalid("a shard cannot be deleted"));
+    }
     let mut query = Query::default();
     let (method, body) = operation(&request.operation, &mut query);
     let uri = join(&config.server, &path(request)?, query)?;
@@ -238,6 +244,9 @@ fn list(query: &mut Query, options: &ListOptions) {
     if !options.fields.is_empty() {
         query.add("fieldSelector", &options.fields.to_string());
     }
+    if let Some(shard) = &options.shard {
+        query.add("shardSelector", &shard.to_string());
+    }
     version(query, &options.resource_version);
     version_match(query, options.version_match);
     if let Some(limit) = options.limit {
@@ -258,6 +267,9 @@ fn watch(query: &mut Query, options: &WatchOptions) {
     }
     if !options.fields.is_empty() {
         query.add("fieldSelector", &options.fields.to_string());
+    }
+    if let Some(shard) = &options.shard {
+        query.add("shardSelector", &shard.to_string());
     }
     version(query, &options.resource_version);
     version_match(query, options.version_match);

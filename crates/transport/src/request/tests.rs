@@ -5,8 +5,8 @@ use std::time::Duration;
 use expect_test::expect;
 use kubestrata_api_types::{
     Accept, ApiRequest, Collection, DeleteOptions, FieldValidation, Format, GetOptions,
-    ListOptions, Operation, PatchKind, Payload, ResourceType, Scope, VersionMatch, WatchOptions,
-    WriteOptions,
+    ListOptions, Operation, PatchKind, Payload, ResourceType, Scope, ShardField, ShardSelector,
+    VersionMatch, WatchOptions, WriteOptions,
 };
 
 use super::to_http;
@@ -59,6 +59,7 @@ fn operations_become_requests() {
         version_match: Some(VersionMatch::Exact),
         limit: Some(500),
         continue_token: Some("a+b/c=".into()),
+        shard: None,
     };
     let watch = WatchOptions {
         resource_version: "0".into(),
@@ -138,6 +139,23 @@ fn what_makes_no_url_is_refused() {
         the request is not valid: the subresource ".." cannot stand in a path
         the request is not valid: the namespace "a/b" cannot stand in a path"#]]
     .assert_eq(&lines.join("\n"));
+}
+
+/// KEP-5866: shards are asked for in lists and watches, and never in what deletes.
+#[test]
+fn a_shard_is_asked_for() {
+    let shard = ShardSelector::part(ShardField::Uid, 0, 2).ok();
+    let list = ListOptions { shard: shard.clone(), ..ListOptions::default() };
+    let watch = WatchOptions { shard, ..WatchOptions::default() };
+    let delete =
+        Operation::DeleteCollection { list: list.clone(), options: DeleteOptions::default() };
+    for operation in [Operation::List(list), Operation::Watch(watch)] {
+        let text = http(&foo(operation)).unwrap();
+        let want = "shardSelector=shardRange%28object.metadata.uid%2C%20%270x0000000000000000%27%2C%20%270x8000000000000000%27%29 ";
+        assert!(text.contains(want), "{text}");
+    }
+    let error = http(&foo(delete)).unwrap_err().to_string();
+    assert_eq!(error, "the request is not valid: a shard cannot be deleted");
 }
 
 /// Names may hold what URLs may not.
