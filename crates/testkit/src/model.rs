@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures_util::stream;
 use kubestrata_api_types::{
     Answer, ApiRequest, ApiResponse, Bookmark, BoxError, BoxFuture, Event, ListMeta, ListOptions,
-    ListPart, Object as _, ObjectKey, Operation, ResourceVersion, Status, WatchOptions, reason,
+    ListPart, Object as _, ObjectKey, Operation, ResourceVersion, Status, VersionMatch,
+    WatchOptions, reason,
 };
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -35,17 +36,34 @@ pub struct Faults {
     pub cut_list: u64,
     /// An answer or event takes up to two seconds.
     pub delay: u64,
+    /// A request is never answered.
+    pub hang: u64,
+    /// A watch falls silent before its next event: the peer is gone, and nobody says so.
+    pub silence: u64,
+    /// A bookmark is not sent.
+    pub lose_bookmark: u64,
+    /// A watch sends an event of the past once more before its next one.
+    pub repeat: u64,
+    /// A request for a version, other than "0", is refused with 410.
+    pub forget: u64,
 }
 
 impl Faults {
     /// A bad day: everything happens, and not rarely.
     pub fn bad_day() -> Self {
-        Self { refuse: 20, interrupt: 10, omit_end: 30, cut_list: 20, delay: 20 }
+        Self { refuse: 20, interrupt: 10, omit_end: 30, cut_list: 20, delay: 20, ..Self::default() }
+    }
+
+    /// The same, and what a server or network should not do at all.
+    pub fn worst_day() -> Self {
+        Self { hang: 2, silence: 2, lose_bookmark: 50, repeat: 3, forget: 10, ..Self::bad_day() }
     }
 }
 
 /// A small API server of things: list with pages, watch, streaming list, versions, history and 410, by the rules of
 /// kube-apiserver. A clone is the same server.
+///
+/// A watch that wants bookmarks gets one after ten seconds without any event.
 ///
 /// It serves list and watch without selectors and changes its objects by methods; other requests get 405 or 400.
 /// Watches poll a cursor over one history, so a watcher sees every event or is told that it cannot.
@@ -68,6 +86,9 @@ struct State {
     /// What is left of paged lists, by token.
     pages: HashMap<String, (u64, VecDeque<Thing>)>,
     faults: Faults,
+    /// Watches of an earlier life are broken.
+    life: u64,
+    saved: Option<(u64, BTreeMap<ObjectKey, Thing>)>,
 }
 
 impl Model {
@@ -80,6 +101,8 @@ impl Model {
             compacted: 0,
             pages: HashMap::new(),
             faults: Faults::default(),
+            life: 0,
+            saved: None,
         };
         let changed = watch::Sender::new(state.version);
         Self(Arc::new(Shared { state: Mutex::new(state), changed, world }))
@@ -118,6 +141,27 @@ impl Model {
         state.compacted = state.version;
         state.history.clear();
         state.pages.clear();
+    }
+
+    /// Makes a backup of the objects and the version.
+    pub fn save(&self) {
+        let mut state = self.0.lock();
+        state.saved = Some((state.version, state.objects.clone()));
+    }
+
+    /// Goes back to the backup, if there is one, as a server whose storage was restored: history, paged lists and open
+    /// watches are gone, and versions are given a second time.
+    pub fn restore(&self) {
+        let mut state = self.0.lock();
+        let Some((version, objects)) = state.saved.clone() else { return };
+        state.version = version;
+        state.objects = objects;
+        state.compacted = version;
+        state.history.clear();
+        state.pages.clear();
+        state.life += 1;
+        drop(state);
+        self.0.changed.send_replace(version);
     }
 
     /// All objects now.
@@ -177,7 +221,12 @@ impl Shared {
             return None;
         }
         Some(match self.world.below(5) {
-            0 => Status::failure(429, reason::TOO_MANY_REQUESTS, "try later").into(),
+            0 => {
+                let mut status = Status::failure(429, reason::TOO_MANY_REQUESTS, "try later");
+                let seconds = u32::try_from(self.world.below(4)).unwrap_or(0);
+                status.details.get_or_insert_default().retry_after_seconds = seconds;
+                status.into()
+            }
             1 => Status::failure(500, reason::INTERNAL_ERROR, "a fault").into(),
             2 => Status::failure(503, reason::SERVICE_UNAVAILABLE, "a fault").into(),
             3 => io::Error::from(io::ErrorKind::ConnectionRefused).into(),
@@ -191,6 +240,12 @@ impl Shared {
             Some(token) => state.pages.remove(token).ok_or_else(expired)?,
             None => {
                 state.has(&options.resource_version)?;
+                // States of the past are not kept.
+                if options.version_match == Some(VersionMatch::Exact)
+                    && options.resource_version != state.version.into()
+                {
+                    return Err(expired());
+                }
                 (state.version, state.objects.values().cloned().collect())
             }
         };
@@ -217,7 +272,9 @@ impl Shared {
         let cursor = Cursor::new(&self, options)?;
         let end = options.timeout.map(|timeout| Instant::now() + timeout);
         let changed = self.changed.subscribe();
-        let watcher = Watcher { shared: self, cursor, changed, end, done: false };
+        let life = self.lock().life;
+        let bookmarks = options.allow_bookmarks;
+        let watcher = Watcher { shared: self, cursor, changed, end, bookmarks, life, done: false };
         Ok(Answer::Watch(Box::pin(stream::unfold(watcher, Watcher::next))))
     }
 }
@@ -233,17 +290,33 @@ impl State {
     }
 }
 
+/// The version that a request asks for; "0" and none ask for no particular one.
+fn asked(operation: &Operation) -> Option<u64> {
+    let version = match operation {
+        Operation::List(options) => &options.resource_version,
+        Operation::Watch(options) => &options.resource_version,
+        _ => return None,
+    };
+    version.as_u64().filter(|version| *version > 0)
+}
+
 fn expired() -> BoxError {
     Status::failure(410, reason::EXPIRED, "too old resource version").into()
 }
 
 // === impl Watcher ===
 
+/// A watch without events is interrupted, or sends a bookmark, at this pace.
+const IDLE: Duration = Duration::from_secs(10);
+
 struct Watcher {
     shared: Arc<Shared>,
     cursor: Cursor,
     changed: watch::Receiver<u64>,
     end: Option<Instant>,
+    bookmarks: bool,
+    /// The life of the server that it belongs to.
+    life: u64,
     done: bool,
 }
 
@@ -253,17 +326,34 @@ impl Watcher {
             return None;
         }
         self.shared.dawdle().await;
-        let mut idle = Instant::now() + Duration::from_secs(10);
+        let mut idle = Instant::now() + IDLE;
         loop {
             // Seen before the cursor looks, so that no change falls between.
             self.changed.mark_unchanged();
-            let next = self.cursor.next(&self.shared);
+            if self.shared.lock().life != self.life {
+                return self.last(io::Error::from(io::ErrorKind::ConnectionReset).into());
+            }
+            let mut next = self.cursor.next(&self.shared);
             if next.is_some() || Instant::now() >= idle {
-                idle = Instant::now() + Duration::from_secs(10);
-                let percent = self.shared.lock().faults.interrupt;
-                if self.shared.world.chance(percent) {
+                let faults = self.shared.lock().faults;
+                let world = &self.shared.world;
+                if world.chance(faults.interrupt) {
                     return self.interrupted();
                 }
+                if world.chance(faults.silence) {
+                    std::future::pending::<()>().await;
+                }
+                if next.is_none() && self.bookmarks && !world.chance(faults.lose_bookmark) {
+                    next = self.cursor.bookmark();
+                }
+                if let Some(Ok(event)) = &next
+                    && world.chance(faults.repeat)
+                    && let Some(past) = self.cursor.repeat(&self.shared, event)
+                {
+                    self.cursor.put_back(event.clone());
+                    return Some((Ok(past), self));
+                }
+                idle = Instant::now() + IDLE;
             }
             match next {
                 Some(Ok(event)) => return Some((Ok(event), self)),
@@ -309,6 +399,13 @@ impl Service<ApiRequest> for Model {
             shared.dawdle().await;
             if let Some(refusal) = shared.refusal() {
                 return Err(refusal);
+            }
+            let faults = shared.lock().faults;
+            if shared.world.chance(faults.hang) {
+                std::future::pending::<()>().await;
+            }
+            if asked(&request.operation).is_some() && shared.world.chance(faults.forget) {
+                return Err(expired());
             }
             let answer = match &request.operation {
                 Operation::List(options) => {

@@ -72,14 +72,22 @@ pub struct ScriptError {
 
 /// Parses a script.
 pub(crate) fn parse(text: &str) -> Result<Vec<Step<Thing>>, ScriptError> {
-    text.split('|').map(str::trim).filter(|answer| !answer.is_empty()).map(answer).collect()
+    // Pages in a row have tokens of their own, as those of a server have.
+    let mut page = 0;
+    let answers = text.split('|').map(str::trim).filter(|answer| !answer.is_empty());
+    let number = |text: &str| {
+        let more = text.split_whitespace().any(|word| word == "more");
+        page = if more { page + 1 } else { 0 };
+        answer(text, page)
+    };
+    answers.map(number).collect()
 }
 
 fn error(text: &str, want: &'static str) -> ScriptError {
     ScriptError { text: text.to_owned(), want }
 }
 
-fn answer(text: &str) -> Result<Step<Thing>, ScriptError> {
+fn answer(text: &str, page: u32) -> Result<Step<Thing>, ScriptError> {
     let mut delay = Duration::ZERO;
     let mut rest = text;
     while let Some(after) = rest.strip_prefix("wait=") {
@@ -87,10 +95,10 @@ fn answer(text: &str) -> Result<Step<Thing>, ScriptError> {
         delay += duration(word)?;
         rest = next.trim_start();
     }
-    Ok(Step { delay, reply: reply(rest)? })
+    Ok(Step { delay, reply: reply(rest, page)? })
 }
 
-fn reply(text: &str) -> Result<Reply<Thing>, ScriptError> {
+fn reply(text: &str, page: u32) -> Result<Reply<Thing>, ScriptError> {
     match text {
         "refused" => return Ok(Reply::Refused),
         "reset" => return Ok(Reply::Reset),
@@ -107,7 +115,7 @@ fn reply(text: &str) -> Result<Reply<Thing>, ScriptError> {
         None => (head, ResourceVersion::UNSET),
     };
     match verb.trim() {
-        "list" => list(words, &version).map(Reply::List),
+        "list" => list(words, &version, page).map(Reply::List),
         "watch" => words.map(event).collect::<Result<_, _>>().map(Reply::Watch),
         "object" => {
             let thing = Thing::parse(body.trim(), &version);
@@ -120,13 +128,20 @@ fn reply(text: &str) -> Result<Reply<Thing>, ScriptError> {
 fn list<'a>(
     words: impl Iterator<Item = &'a str>,
     version: &ResourceVersion,
+    page: u32,
 ) -> Result<Vec<WatchStep<ListPart<Thing>>>, ScriptError> {
     let mut steps = Vec::new();
     let mut meta = ListMeta { resource_version: version.clone(), ..ListMeta::default() };
     for word in words {
         steps.push(if word == "more" {
-            meta.continue_token = Some("token".to_owned());
+            meta.continue_token =
+                Some(if page > 1 { format!("token{page}") } else { "token".to_owned() });
             continue;
+        } else if let Some(token) = word.strip_prefix("more=") {
+            meta.continue_token = Some(token.to_owned());
+            continue;
+        } else if word == "headless" {
+            return Ok(steps);
         } else if word == "cut" {
             steps.push(WatchStep::Cut);
             return Ok(steps);
@@ -184,6 +199,12 @@ fn unreadable(text: &str) -> Unreadable {
 }
 
 fn status(word: &str) -> Option<Status> {
+    if let Some((word, after)) = word.split_once('!') {
+        let mut status = status(word)?;
+        let details = status.details.get_or_insert_default();
+        details.retry_after_seconds = u32::try_from(duration(after).ok()?.as_secs()).ok()?;
+        return Some(status);
+    }
     Some(match word {
         "gone" => Status::failure(410, reason::GONE, "too old resource version"),
         "expired" => Status::failure(410, reason::EXPIRED, "too old resource version"),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use kubestrata_api_types::{
-    Answer, ApiRequest, ApiResponse, BoxError, BoxFuture, Event, ListPart, Operation, Verb,
-    VersionMatch,
+    Answer, ApiRequest, ApiResponse, BoxError, BoxFuture, Event, ListPart, Operation,
+    ShardSelector, Verb, VersionMatch,
 };
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
@@ -284,7 +284,7 @@ pub fn describe(request: &ApiRequest) -> String {
             if let Some(token) = &options.continue_token {
                 let _ = write!(line, " continue={token}");
             }
-            selectors(&mut line, &options.labels, &options.fields);
+            selectors(&mut line, &options.labels, &options.fields, options.shard.as_ref());
         }
         Operation::Watch(options) => {
             let _ = write!(line, " rv={:?}", options.resource_version);
@@ -297,7 +297,7 @@ pub fn describe(request: &ApiRequest) -> String {
             if options.allow_bookmarks {
                 line.push_str(" bookmarks");
             }
-            selectors(&mut line, &options.labels, &options.fields);
+            selectors(&mut line, &options.labels, &options.fields, options.shard.as_ref());
         }
         Operation::Get { options, .. } if !options.resource_version.is_unset() => {
             let _ = write!(line, " rv={:?}", options.resource_version);
@@ -313,7 +313,15 @@ fn version_match(line: &mut String, version_match: Option<VersionMatch>) {
     }
 }
 
-fn selectors(line: &mut String, labels: &impl fmt::Display, fields: &impl fmt::Display) {
+fn selectors(
+    line: &mut String,
+    labels: &impl fmt::Display,
+    fields: &impl fmt::Display,
+    shard: Option<&ShardSelector>,
+) {
+    if let Some(shard) = shard {
+        let _ = write!(line, " shard={shard}");
+    }
     for (name, text) in [("labels", labels.to_string()), ("fields", fields.to_string())] {
         if !text.is_empty() {
             let _ = write!(line, " {name}={text}");

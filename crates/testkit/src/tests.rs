@@ -72,6 +72,47 @@ async fn a_seed_gives_the_same_world() {
     assert_eq!(a.wall().to_string(), "2030-01-01T00:01:30Z");
 }
 
+/// A restored model has its old versions again, and nobody who watched it before sees more.
+#[tokio::test(start_paused = true)]
+async fn a_restored_model_goes_back() {
+    let model = Model::new(Arc::new(FakeWorld::new(1)));
+    model.put(Thing::new("a", 0));
+    model.save();
+    model.put(Thing::new("b", 0));
+    let options = WatchOptions { resource_version: 3.into(), ..Default::default() };
+    let mut watch = model.watch(&things(), options.clone()).await.unwrap();
+    model.restore();
+    assert!(watch.next().await.unwrap().is_err() && watch.next().await.is_none());
+    assert!(model.watch(&things(), options).await.is_err(), "a version from the future");
+    assert_eq!((model.version(), model.objects().len()), (2.into(), 1));
+    assert_eq!(model.put(Thing::new("c", 0)), 3.into());
+}
+
+/// A quiet watch has bookmarks, if it wants them; and events come once more by a fault only.
+#[tokio::test(start_paused = true)]
+async fn the_model_sends_bookmarks_and_repeats() {
+    let model = Model::new(Arc::new(FakeWorld::new(1)));
+    model.put(Thing::new("a", 0));
+    let options =
+        WatchOptions { resource_version: 1.into(), allow_bookmarks: true, ..Default::default() };
+    let mut watch = model.watch(&things(), options.clone()).await.unwrap();
+    let mut log = Vec::new();
+    for _ in 0..2 {
+        log.push(show_event(&watch.next().await.unwrap().unwrap()));
+    }
+    assert_eq!(log, ["+a@2#a-2", "bookmark@2"]);
+    model.put(Thing::new("a", 0));
+    model.set_faults(crate::Faults { repeat: 100, ..Default::default() });
+    let mut watch = model.watch(&things(), options).await.unwrap();
+    log.clear();
+    for _ in 0..3 {
+        log.push(show_event(&watch.next().await.unwrap().unwrap()));
+    }
+    model.set_faults(crate::Faults::default());
+    log.push(show_event(&watch.next().await.unwrap().unwrap()));
+    assert_eq!(log, ["+a@2#a-2", "+a@2#a-2", "+a@2#a-2", "~a@3#a-2"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_model_serves_states_changes_and_410() {
     let model = Model::new(Arc::new(FakeWorld::new(1)));
@@ -98,8 +139,8 @@ async fn the_model_serves_states_changes_and_410() {
         log.push('\n');
     }
     expect![[r#"
-        +b@3#b-3
         +a@2#a-2
+        +b@3#b-3
         end@3
         ~a@4#a-2
         -b@5#b-3

@@ -53,6 +53,29 @@ impl Cursor {
         self.ends_early && self.initial.is_empty()
     }
 
+    /// A bookmark of what was sent, once the initial events are over.
+    pub(super) fn bookmark(&self) -> Option<Result<Event<Thing>, BoxError>> {
+        let over = self.initial.is_empty() && !self.end_due && !self.ends_early;
+        over.then(|| Ok(bookmark(self.seen, false)))
+    }
+
+    /// An event of the past, before `next`; not among the initial events.
+    pub(super) fn repeat(&self, shared: &Shared, next: &Event<Thing>) -> Option<Event<Thing>> {
+        let version = next.object()?.resource_version.as_u64()?;
+        if !self.initial.is_empty() || self.end_due || self.ends_early || version != self.seen {
+            return None;
+        }
+        let state = shared.lock();
+        let past = state.history.partition_point(|(past, _)| *past < version);
+        let at = usize::try_from(shared.world.below(past as u64)).unwrap_or(0);
+        state.history.get(at).filter(|_| past > 0).map(|(_, event)| event.clone())
+    }
+
+    /// Sends this event next.
+    pub(super) fn put_back(&mut self, event: Event<Thing>) {
+        self.initial.push_front(event);
+    }
+
     /// The next event; an error if the history is forgotten; `None` if there is nothing yet.
     pub(super) fn next(&mut self, shared: &Shared) -> Option<Result<Event<Thing>, BoxError>> {
         if let Some(event) = self.initial.pop_front() {
