@@ -186,7 +186,7 @@ impl<T: Item, R: StoreReader<T> + Clone> Informer<T, R> {
         let queue = queue_of(config.fifo, config.queue, &shared.reader);
         let (producer, consumer) = realfifo::over(queue, queue_metrics);
         let source = Source { inner: source, absence: shared.absence.clone() };
-        let mut reflector = Reflector::new(source, collection.clone(), reflector);
+        let mut reflector = Reflector::new(source, collection.clone(), reflector).weighed();
         let rules = Rules {
             recreate_as_update: config.recreate_as_update,
             tell_unknown_deletes: config.transform.is_none()

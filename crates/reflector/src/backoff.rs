@@ -25,8 +25,13 @@ impl Ladder {
         self.healthy_since.get_or_insert(now);
     }
 
-    /// The delay after a failure.
-    pub(crate) fn failed(&mut self, now: Tick, world: &dyn World) -> Duration {
+    /// The delay after a failure: one step, or what the server asks for if that is more.
+    pub(crate) fn failed(
+        &mut self,
+        asked: Option<Duration>,
+        now: Tick,
+        world: &dyn World,
+    ) -> Duration {
         if let Some(since) = self.healthy_since.take()
             && now.since(since) >= self.rules.reset_after
         {
@@ -36,11 +41,7 @@ impl Ladder {
         let base = self.rules.initial.as_secs_f64() * self.rules.factor.powi(self.steps);
         self.steps = self.steps.saturating_add(1).min(1_000);
         let jittered = base.min(cap) * (1.0 + self.rules.jitter * world.random_fraction());
-        Duration::try_from_secs_f64(jittered).unwrap_or(self.rules.cap)
-    }
-
-    /// The largest delay, before jitter.
-    pub(crate) fn cap(&self) -> Duration {
-        self.rules.cap
+        let step = Duration::try_from_secs_f64(jittered).unwrap_or(self.rules.cap);
+        step.max(asked.unwrap_or_default().min(self.rules.retry_after_cap))
     }
 }

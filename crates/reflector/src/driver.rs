@@ -8,15 +8,19 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use kubestrata_api_types::{
-    BoxError, BoxFuture, Collection, Event, FOREVER, ListPart, ListStream, ListWatch, Object, Tick,
-    Update, WatchStream,
+    BoxError, BoxFuture, Collection, Event, FOREVER, ListOptions, ListPart, ListStream, ListWatch,
+    Object, Tick, Update, WatchOptions, WatchStream, Weigh,
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use self::spans::Spans;
 use crate::failure::Fault;
-use crate::state::{Machine, Note, Step};
-use crate::status::{Failing, LastFailure};
-use crate::{Config, Failure, Phase, Recovery, StatusHandle};
+use crate::state::{Machine, Step};
+use crate::{Config, Phase, StatusHandle};
+
+mod check;
+mod spans;
+mod tell;
 
 /// Items taken in one poll while a state is gathered, before other tasks get a turn.
 const TURN: u32 = 256;
@@ -24,15 +28,28 @@ const TURN: u32 = 256;
 /// Follows a collection: a stream of updates that begins with the state and never ends.
 ///
 /// Each [`Update::Replace`] is the whole state; each [`Update::Event`] follows from what came before. Versions never go
-/// back between two states. An event of an object that cannot be read is passed on, and costs that object alone.
+/// back between two states, and a state is older than the one before it only if its server has lost what it had told:
+/// that is a new epoch, and the status counts them. An event of an object that cannot be read is passed on, and costs
+/// that object alone.
 ///
-/// It works only while it is polled, holds one connection at a time, and buffers one update. Dropping it closes the
-/// connection. It must be polled within a tokio runtime with time enabled.
+/// It works only while it is polled, and buffers one update. It holds one connection at a time, and a second one while it
+/// compares a state with a list ([`Consistency`](crate::Consistency)). Dropping it closes them. It must be polled within a
+/// tokio runtime with time enabled.
+///
+/// While a state is on its way it is gathered here, within the bounds of the configuration.
+///
+/// # Tracing
+///
+/// A span `epoch` holds a span for each `list`, `streaming_list`, `watch` and `comparison`, at level debug, with the
+/// resource, the namespace, versions and numbers. Neither spans nor events hold contents of objects; events name objects
+/// where something is wrong with them.
 pub struct Reflector<T> {
     source: Arc<dyn ListWatch<T>>,
     collection: Collection,
     machine: Machine<T>,
     io: Io<T>,
+    /// What runs for a comparison, beside `io`.
+    check_io: Io<T>,
     /// Armed for the time that the machine's last step gave.
     timer: Pin<Box<Sleep>>,
     origin: Instant,
@@ -40,6 +57,9 @@ pub struct Reflector<T> {
     status: StatusHandle,
     /// The phase that the status shows.
     phase: Phase,
+    /// The objects gathered that the status shows.
+    gathered: usize,
+    spans: Spans,
     transform: Option<Transform<T>>,
 }
 
@@ -63,11 +83,14 @@ impl<T: Object> Reflector<T> {
             collection,
             machine: Machine::new(config.clone()),
             io: Io::Nothing,
+            check_io: Io::Nothing,
             timer: Box::pin(sleep_until(origin)),
             origin,
             config,
             status: StatusHandle::default(),
             phase: Phase::default(),
+            gathered: 0,
+            spans: Spans::default(),
             transform: None,
         }
     }
@@ -84,6 +107,17 @@ impl<T: Object> Reflector<T> {
         transform: impl FnMut(Event<T>) -> Event<T> + Send + 'static,
     ) -> Self {
         self.transform = Some(Box::new(transform));
+        self
+    }
+
+    /// Weighs objects, so that the bound of a state in bytes means something; without it an object counts as the size of
+    /// its handle. Holds from the next state on.
+    #[must_use]
+    pub fn weighed(mut self) -> Self
+    where
+        T: Weigh,
+    {
+        self.machine.weigh_with(|object| object.weight().total());
         self
     }
 
@@ -117,20 +151,11 @@ impl<T: Object> Reflector<T> {
             let deadline = match step {
                 Step::Emit(update) => return Poll::Ready(self.emit(update, now)),
                 Step::List(options) => {
-                    if options.continue_token.is_none() {
-                        self.config.metrics.lists.increment();
-                    }
-                    self.io = Io::OpeningList(self.source.list(&self.collection, options));
+                    self.begin_list(options);
                     continue;
                 }
                 Step::Watch(options) => {
-                    let metrics = &self.config.metrics;
-                    if options.send_initial_events.is_some() {
-                        metrics.streaming_lists.increment();
-                    } else {
-                        metrics.watches.increment();
-                    }
-                    self.io = Io::OpeningWatch(self.source.watch(&self.collection, options));
+                    self.begin_watch(options);
                     continue;
                 }
                 Step::Read(deadline) => {
@@ -144,21 +169,52 @@ impl<T: Object> Reflector<T> {
                     until
                 }
             };
+            let Poll::Ready(deadline) = self.poll_check(cx, now).map(|until| until.min(deadline))
+            else {
+                continue;
+            };
             let deadline = self.origin + deadline.since_origin().min(FOREVER);
             if self.timer.deadline() != deadline {
                 self.timer.as_mut().reset(deadline);
             }
+            self.show_gathered();
             std::task::ready!(self.timer.as_mut().poll(cx));
             now = self.now();
             self.machine.on_deadline(now);
+            self.machine.on_check_deadline(now);
         }
+        self.show_gathered();
         // A state that is ready in full would else keep its thread until it is gathered.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
+    fn begin_list(&mut self, options: ListOptions) {
+        // Later pages are of the same list.
+        if options.continue_token.is_none() {
+            self.config.metrics.lists.increment();
+            self.spans.list(&self.collection, &self.machine, &options);
+        }
+        let opening = self.spans.enter(|| self.source.list(&self.collection, options));
+        self.io = Io::OpeningList(opening);
+    }
+
+    fn begin_watch(&mut self, options: WatchOptions) {
+        let metrics = &self.config.metrics;
+        if options.send_initial_events.is_some() {
+            metrics.streaming_lists.increment();
+        } else {
+            metrics.watches.increment();
+        }
+        self.spans.watch(&self.collection, &self.machine, &options);
+        let opening = self.spans.enter(|| self.source.watch(&self.collection, options));
+        self.io = Io::OpeningWatch(opening);
+    }
+
     /// Moves what runs by one item; ready if the machine has something new to decide.
     fn poll_io(&mut self, cx: &mut Context<'_>, now: Tick) -> Poll<()> {
+        let span = self.spans.running();
+        let _entered = span.enter();
         match &mut self.io {
             Io::Nothing => return Poll::Pending,
             Io::OpeningList(opening) => match std::task::ready!(opening.as_mut().poll(cx)) {
@@ -182,6 +238,9 @@ impl<T: Object> Reflector<T> {
             },
             Io::Watching(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
+                    if self.machine.wants_raw() {
+                        self.machine.on_raw(&event);
+                    }
                     let event = self.transformed(event);
                     self.machine.on_event(event, now);
                 }
@@ -229,85 +288,6 @@ impl<T: Object> Reflector<T> {
     fn broken(&mut self, error: BoxError, now: Tick) {
         self.io = Io::Nothing;
         self.machine.on_error(Fault::of(error), now);
-    }
-
-    fn emit(&mut self, update: Update<T>, now: Tick) -> Update<T> {
-        let now = self.origin + now.since_origin();
-        self.status.change(|status| {
-            match &update {
-                Update::Replace(_) => status.states += 1,
-                Update::Event(event) => {
-                    status.last_event = Some(now);
-                    if matches!(event, Event::Bookmark(_)) {
-                        status.last_bookmark = Some(now);
-                    }
-                }
-            }
-            status.resource_version.clone_from(self.machine.version());
-        });
-        update
-    }
-
-    /// Turns the machine's notes into status, metrics, log and hook.
-    fn tell(&mut self) {
-        let mut told = false;
-        while let Some(note) = self.machine.note() {
-            told = true;
-            let now = Instant::now();
-            let resource = &self.collection.resource;
-            match note {
-                Note::Failed(failure) => self.failed(failure, now),
-                Note::Live => {
-                    self.config.metrics.live.set(1.0);
-                    tracing::debug!(%resource, version = %self.machine.version(), "live");
-                    self.status.change(|status| {
-                        status.live_since.get_or_insert(now);
-                        status.failing = None;
-                    });
-                }
-                Note::Ended => tracing::debug!(%resource, "the watch ended; opening it again"),
-                Note::State => {
-                    tracing::debug!(%resource, version = %self.machine.version(), "state complete");
-                    self.status.change(|status| status.waiting_for_end_bookmark = None);
-                }
-                Note::NoEndBookmark(since) => {
-                    let since = self.origin + since.since_origin();
-                    tracing::warn!(%resource, waited = ?(now - since), "no end bookmark yet");
-                    self.status.change(|status| status.waiting_for_end_bookmark = Some(since));
-                }
-            }
-        }
-        let phase = self.machine.public_phase();
-        if told || self.phase != phase {
-            self.phase = phase;
-            self.status.change(|status| {
-                status.phase = phase;
-                status.fallback = self.machine.fallback();
-            });
-        }
-    }
-
-    fn failed(&mut self, failure: Failure, now: Instant) {
-        let metrics = &self.config.metrics;
-        metrics.failed(&failure);
-        metrics.live.set(0.0);
-        let Failure { during, recovery, error } = &failure;
-        let resource = &self.collection.resource;
-        if matches!(recovery, Recovery::Reopen) {
-            tracing::debug!(%resource, %during, %recovery, error = &**error as &dyn std::error::Error);
-        } else {
-            tracing::warn!(%resource, %during, %recovery, error = &**error as &dyn std::error::Error);
-        }
-        self.status.change(|status| {
-            status.live_since = None;
-            status.waiting_for_end_bookmark = None;
-            let failing = status.failing.get_or_insert(Failing { since: now, count: 0 });
-            failing.count = failing.count.saturating_add(1);
-            status.last_failure = Some(LastFailure { failure: failure.clone(), at: now });
-        });
-        if let Some(hook) = &self.config.on_failure {
-            hook.call(&failure);
-        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubestrata_api_types::{BoxError, Status, cause_ref, reason};
+use kubestrata_api_types::{BoxError, ResourceVersion, ShardSelector, Status, cause_ref, reason};
+
+use crate::status::Difference;
 
 /// What a reflector was doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,6 +20,8 @@ pub enum During {
     List,
     /// A watch.
     Watch,
+    /// The comparison of a streamed state with a list.
+    Comparison,
 }
 
 impl fmt::Display for During {
@@ -26,6 +30,7 @@ impl fmt::Display for During {
             Self::StreamingList => "streaming list",
             Self::List => "list",
             Self::Watch => "watch",
+            Self::Comparison => "comparison",
         })
     }
 }
@@ -79,6 +84,11 @@ impl Failure {
         Self { during, recovery, error: error.error }
     }
 
+    /// What the reflector itself found, if it was not the server.
+    pub fn finding(&self) -> Option<&ReflectorError> {
+        cause_ref::<ReflectorError>(&*self.error)
+    }
+
     /// What the server said, if it was the server.
     pub fn status(&self) -> Option<&Status> {
         cause_ref::<Status>(&*self.error)
@@ -101,6 +111,54 @@ pub enum ReflectorError {
     /// A streaming list brings nothing new, and no end bookmark.
     #[error("the streaming list brought nothing new for {0:?}, and no end bookmark")]
     Stalled(Duration),
+    /// Streaming lists were tried for too long for one state.
+    #[error("streaming lists gave no state within {0:?}")]
+    StreamingTooLong(Duration),
+    /// The state is larger than the configuration allows: `state_items` or `state_bytes`.
+    #[error(
+        "the state is larger than allowed: it was given up at {items} objects and {bytes} bytes"
+    )]
+    StateTooLarge {
+        /// Objects gathered, those that cannot be read included.
+        items: usize,
+        /// Their bytes, as far as they are known.
+        bytes: u64,
+    },
+    /// A list has more pages than the configuration allows.
+    #[error("the list has more than {0} pages")]
+    TooManyPages(u32),
+    /// A page names itself as the next one.
+    #[error("a page of the list leads to itself")]
+    PageLeadsToItself,
+    /// The server gave a state older than the one asked for.
+    #[error(
+        "asked for a state not older than version {asked}, the server gave one of version {got}"
+    )]
+    OlderThanAsked {
+        /// The version asked for.
+        asked: ResourceVersion,
+        /// The version of the state.
+        got: ResourceVersion,
+    },
+    /// A watch went back: its server forgot what it had told, or broke the order of versions (KEP-5504).
+    #[error("the watch went back from version {last} to version {got}")]
+    WentBack {
+        /// The version that was reached.
+        last: ResourceVersion,
+        /// The version that came after it.
+        got: ResourceVersion,
+    },
+    /// A streamed state is not what a list at its version shows.
+    #[error("the streamed state of version {resource_version} differs from a list: {difference}")]
+    Inconsistent {
+        /// The version of both.
+        resource_version: ResourceVersion,
+        /// In what they differ.
+        difference: Difference,
+    },
+    /// A streamed state and a list cannot be compared: some objects of them cannot even be named.
+    #[error("{0} objects cannot be named")]
+    NotComparable(usize),
     /// The server kept a watch open for longer than asked, without a word.
     #[error("the watch outlived its timeout by {0:?}")]
     Outlived(Duration),
@@ -115,10 +173,35 @@ pub enum ReflectorError {
     NoListMeta,
 }
 
+/// The server refused a request, and a shard was asked for: maybe because of that (KEP-5866 is alpha).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ShardRefused {
+    /// The shard asked for.
+    pub shard: ShardSelector,
+    /// What the server said.
+    pub source: Arc<dyn Error + Send + Sync>,
+}
+
+impl fmt::Display for ShardRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused with {}", self.shard)
+    }
+}
+
+// By hand: the derive would take the Arc for the source, and hide what is in it.
+impl Error for ShardRefused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
 /// An error with the class that decides what follows.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) class: Class,
+    /// When the server wants to be asked again.
+    pub(crate) after: Option<Duration>,
     pub(crate) error: Arc<dyn Error + Send + Sync>,
 }
 
@@ -131,8 +214,8 @@ pub(crate) enum Class {
     Gone,
     /// The version is from the server's future.
     TooLarge,
-    /// 429, and when to come back.
-    Throttled(Option<Duration>),
+    /// 429.
+    Throttled,
     /// The connection was refused, or the server did not accept in time.
     Refused,
     /// The connection could not be made or broke, in another way.
@@ -143,6 +226,10 @@ pub(crate) enum Class {
     VeryShort,
     /// The stream ended, broke or fell silent: nothing is said about the state.
     Cut,
+    /// A watch went back to a lower version.
+    WentBack,
+    /// More than the configuration allows. To ask in another way would not help.
+    Limit,
     /// Anything else.
     Other,
 }
@@ -151,11 +238,22 @@ impl Fault {
     pub(crate) fn of(error: BoxError) -> Self {
         let error: Arc<dyn Error + Send + Sync> = Arc::from(error);
         let class = classify(&*error);
-        Self { class, error }
+        let after = cause_ref::<Status>(&*error).and_then(Status::retry_after);
+        Self { class, after, error }
+    }
+
+    /// Names the shard, if the server may have refused because of it: what it can say of a parameter that it does not
+    /// take is 400 or 422, and a streaming list gets the latter from every server that does not know streaming lists.
+    pub(crate) fn name_shard(&mut self, shard: &ShardSelector, during: During) {
+        let code = cause_ref::<Status>(&*self.error).map_or(0, |status| status.code);
+        if code == 400 || (code == 422 && during != During::StreamingList) {
+            let source = Arc::clone(&self.error);
+            self.error = Arc::new(ShardRefused { shard: shard.clone(), source });
+        }
     }
 
     pub(crate) fn own(class: Class, error: ReflectorError) -> Self {
-        Self { class, error: Arc::new(error) }
+        Self { class, after: None, error: Arc::new(error) }
     }
 }
 
@@ -168,7 +266,7 @@ fn classify(error: &(dyn Error + 'static)) -> Class {
         } else if status.is_expired() {
             Class::Gone
         } else if status.is_too_many_requests() {
-            Class::Throttled(status.retry_after())
+            Class::Throttled
         } else {
             Class::Status
         };

@@ -21,8 +21,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use self::config::{Backoff, Config, FailureHook};
+pub use self::config::{Backoff, Config, Consistency, FailureHook};
 pub use self::driver::Reflector;
-pub use self::failure::{During, Failure, Recovery, ReflectorError};
+pub use self::failure::{During, Failure, Recovery, ReflectorError, ShardRefused};
 pub use self::metrics::Metrics;
-pub use self::status::{Failing, LastFailure, Phase, ReflectorStatus, StatusHandle};
+pub use self::status::{
+    Checked, Difference, Failing, LastCheck, LastFailure, Phase, ReflectorStatus, StatusHandle,
+};

@@ -12,11 +12,20 @@ use kubestrata_api_types::{
 
 use crate::backoff::Ladder;
 use crate::failure::{Class, Fault};
-use crate::gather::Gather;
-use crate::{Config, During, Failure, Recovery, ReflectorError};
+use crate::gather::{Gather, Weigher};
+use crate::status::Checked;
+use crate::{Config, Consistency, During, Failure, Recovery, ReflectorError};
 
 mod ask;
+mod check;
+mod receive;
 mod recover;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::check::CheckStep;
+use self::check::{Check, Identities};
 
 /// A watch that ended earlier says nothing about the health of the server (client-go).
 const SHORT: Duration = Duration::from_secs(1);
@@ -53,8 +62,16 @@ pub(crate) enum Note {
     Ended,
     /// The state is complete.
     State,
+    /// The state is of a lower version than what was known: a new epoch.
+    Rewound(ResourceVersion),
+    /// A list, of all its pages, or a watch is over, well or not.
+    Over { during: During, lasted: Duration, items: u64 },
+    /// The server sends objects of other shards. Once.
+    ShardIgnored,
     /// A streaming list still has no end bookmark, since this time.
     NoEndBookmark(Tick),
+    /// The state of this version was compared with a list.
+    Checked(ResourceVersion, Checked),
 }
 
 pub(crate) struct Machine<T> {
@@ -75,6 +92,15 @@ pub(crate) struct Machine<T> {
     falling_back: bool,
     /// Streaming lists in a row without result.
     tries: u32,
+    /// Since when streaming lists are tried for the present state.
+    streaming_since: Option<Tick>,
+    /// The server has sent objects of other shards.
+    shard_ignored: bool,
+    /// How often the version went back.
+    epoch: u64,
+    weigh: Weigher<T>,
+    /// Runs beside everything else, until the next state.
+    check: Option<Check>,
     /// Short watches in a row that brought something.
     short: u32,
     ladder: Ladder,
@@ -122,10 +148,13 @@ struct Streaming<T> {
     ordered: bool,
     version: ResourceVersion,
     gather: Gather<T>,
+    /// For the comparison that follows, if one does.
+    identities: Option<Identities>,
 }
 
 #[derive(Debug)]
 struct Listing<T> {
+    started: Tick,
     /// The first request.
     first: ListOptions,
     /// Token of the page asked for now.
@@ -149,6 +178,8 @@ struct Watching {
     events: u64,
     /// See [`Streaming::ordered`]: false only where the watch had to begin without a version (k/k PR 136583).
     ordered: bool,
+    /// Whether it was ordered from its beginning: then nothing it sends may be older than what was known.
+    versioned: bool,
 }
 
 impl<T: Object> Machine<T> {
@@ -163,9 +194,32 @@ impl<T: Object> Machine<T> {
             fallback_until: None,
             falling_back: false,
             tries: 0,
+            streaming_since: None,
+            shard_ignored: false,
+            epoch: 0,
+            weigh: |_| size_of::<T>(),
+            check: None,
             short: 0,
             ladder: Ladder::new(config.backoff),
             config,
+        }
+    }
+
+    /// Objects are weighed so from the next state on.
+    pub(crate) fn weigh_with(&mut self, weigh: Weigher<T>) {
+        self.weigh = weigh;
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Objects of the state that is on its way.
+    pub(crate) fn gathered(&self) -> usize {
+        match &self.phase {
+            Phase::Streaming(streaming) => streaming.gather.len(),
+            Phase::Listing(listing) | Phase::BeginPage(listing) => listing.gather.len(),
+            _ => 0,
         }
     }
 
@@ -231,7 +285,8 @@ impl<T: Object> Machine<T> {
             Phase::Streaming(streaming) => streaming
                 .end
                 .min(streaming.warn)
-                .min(streaming.progress + self.config.streaming_stall),
+                .min(streaming.progress + self.config.streaming_stall)
+                .min(self.streaming_until(streaming)),
             Phase::Listing(listing) => listing.progress + self.config.list_stall,
             Phase::Watching(watching) if watching.accepted => watching.end,
             Phase::Watching(watching) => watching.started + self.config.open_timeout,
@@ -240,185 +295,8 @@ impl<T: Object> Machine<T> {
         }
     }
 
-    /// The server has accepted the watch.
-    pub(crate) fn on_accepted(&mut self, now: Tick) {
-        match &mut self.phase {
-            // It says nothing: the state has to come first.
-            Phase::Streaming(_) => {}
-            Phase::Watching(watching) => {
-                watching.accepted = true;
-                self.live(now);
-            }
-            _ => debug_assert!(false, "only watches are accepted"),
-        }
-    }
-
-    pub(crate) fn on_event(&mut self, event: Event<T>, now: Tick) {
-        match &mut self.phase {
-            Phase::Streaming(streaming) => {
-                if let Some(end) = streaming.on_event(event, now) {
-                    self.streamed(end, now);
-                }
-            }
-            Phase::Watching(watching) => {
-                if let Some(version) = watching.on_event(&event) {
-                    advance(&mut self.last, version);
-                }
-                self.ready.push_back(Update::Event(event));
-            }
-            _ => debug_assert!(false, "only watches bring events"),
-        }
-    }
-
-    pub(crate) fn on_part(&mut self, part: ListPart<T>, now: Tick) {
-        let Phase::Listing(listing) = &mut self.phase else {
-            debug_assert!(false, "only lists bring parts");
-            return;
-        };
-        listing.progress = now;
-        match part {
-            ListPart::Item(object) => {
-                listing.gather.put(object);
-            }
-            ListPart::Unreadable(unreadable) => listing.gather.note(unreadable),
-            ListPart::Meta(meta) => listing.meta = Some(meta),
-        }
-    }
-
-    /// An object came that is not wanted.
-    pub(crate) fn on_skipped_part(&mut self, now: Tick) {
-        if let Phase::Listing(listing) = &mut self.phase {
-            listing.progress = now;
-        }
-    }
-
-    /// The page has ended.
-    pub(crate) fn on_list_end(&mut self, now: Tick) {
-        let Phase::Listing(mut listing) = std::mem::replace(&mut self.phase, Phase::Begin) else {
-            debug_assert!(false, "only lists end so");
-            return;
-        };
-        let Some(meta) = listing.meta.take() else {
-            self.phase = Phase::Listing(listing);
-            self.on_error(Fault::own(Class::Other, ReflectorError::NoListMeta), now);
-            return;
-        };
-        listing.pages += 1;
-        if listing.pages == 1 {
-            listing.version = meta.resource_version;
-        }
-        if let Some(token) = meta.continue_token.filter(|token| !token.is_empty()) {
-            listing.token = Some(token);
-            self.phase = Phase::BeginPage(listing);
-            return;
-        }
-        // client-go: pages at version "0" mean that there is no watch cache, so whole lists would be dear.
-        self.paginated |= listing.first.resource_version.is_any() && listing.pages > 1;
-        if std::mem::take(&mut self.falling_back) {
-            // Only now is it known that the streaming list failed, and not the server.
-            self.fallback_until = Some(now + self.config.fallback_for);
-        }
-        let snapshot = listing.gather.take(listing.version);
-        self.complete(Update::Replace(snapshot));
-        self.phase = Phase::BeginWatch;
-    }
-
-    /// A streaming list is complete; its watch goes on.
-    fn streamed(&mut self, end: Bookmark, now: Tick) {
-        let Phase::Streaming(mut streaming) = std::mem::replace(&mut self.phase, Phase::Begin)
-        else {
-            return;
-        };
-        let version = if end.resource_version.is_unset() {
-            streaming.version.clone()
-        } else {
-            end.resource_version
-        };
-        let ordered = !version.is_unset();
-        self.complete(Update::Replace(streaming.gather.take(version)));
-        self.phase = Phase::Watching(Watching {
-            started: streaming.started,
-            accepted: true,
-            end: streaming.end,
-            events: streaming.events,
-            ordered,
-        });
-        self.live(now);
-    }
-
-    fn complete(&mut self, state: Update<T>) {
-        if let Update::Replace(snapshot) = &state {
-            self.last = snapshot.resource_version.clone();
-        }
-        self.unavailable = false;
-        self.tries = 0;
-        self.ready.push_back(state);
-        self.notes.push_back(Note::State);
-    }
-
-    fn live(&mut self, now: Tick) {
-        self.ladder.healthy(now);
-        self.notes.push_back(Note::Live);
-    }
-}
-
-impl<T: Object> Streaming<T> {
-    /// Takes an event into the state; gives the bookmark that ends it.
-    fn on_event(&mut self, event: Event<T>, now: Tick) -> Option<Bookmark> {
-        if counts(&event) {
-            self.events += 1;
-        }
-        self.ordered |= !matches!(event, Event::Added(_) | Event::Unreadable(_));
-        if self.ordered
-            && let Some(version) = version_of(&event)
-        {
-            advance(&mut self.version, version);
-        }
-        match event {
-            Event::Added(object) | Event::Modified(object) => {
-                if self.gather.put(object) {
-                    self.progress = now;
-                }
-            }
-            Event::Deleted(object) => self.gather.remove(&object),
-            Event::Unreadable(unreadable) => self.gather.note(unreadable),
-            Event::Bookmark(bookmark) if bookmark.initial_events_end => return Some(bookmark),
-            Event::Bookmark(_) => {}
-        }
-        None
-    }
-}
-
-impl Watching {
-    /// Counts an event; gives the version that it proves, if it proves one.
-    fn on_event<T: Object>(&mut self, event: &Event<T>) -> Option<ResourceVersion> {
-        if counts(event) {
-            self.events += 1;
-        }
-        self.ordered |= !matches!(event, Event::Added(_) | Event::Unreadable(_));
-        if self.ordered { version_of(event) } else { None }
-    }
-}
-
-/// Whether an event shows that the stream works. One of a foreign kind, which has no version, does not.
-fn counts<T>(event: &Event<T>) -> bool {
-    !matches!(event, Event::Unreadable(unreadable) if unreadable.resource_version.is_unset())
-}
-
-fn version_of<T: Object>(event: &Event<T>) -> Option<ResourceVersion> {
-    let version = match event {
-        Event::Added(object) | Event::Modified(object) | Event::Deleted(object) => {
-            object.resource_version()
-        }
-        Event::Bookmark(bookmark) => bookmark.resource_version.clone(),
-        Event::Unreadable(unreadable) => unreadable.resource_version.clone(),
-    };
-    (!version.is_unset()).then_some(version)
-}
-
-/// Within one epoch a version never goes back; where versions cannot be compared, the newer word counts.
-fn advance(last: &mut ResourceVersion, version: ResourceVersion) {
-    if version.is_at_least(last) != Some(false) {
-        *last = version;
+    /// When streaming lists have been tried for long enough.
+    fn streaming_until(&self, streaming: &Streaming<T>) -> Tick {
+        self.streaming_since.unwrap_or(streaming.started) + self.config.streaming_time
     }
 }

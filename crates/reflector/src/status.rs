@@ -1,9 +1,11 @@
 //! How a reflector is doing.
 
+use std::error::Error;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kubestrata_api_types::ResourceVersion;
+use kubestrata_api_types::{ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use crate::Failure;
@@ -43,6 +45,67 @@ pub struct LastFailure {
     pub at: Instant,
 }
 
+/// What the comparison of a streamed state with a list found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Checked {
+    /// Both had these many objects, and the same.
+    Equal(usize),
+    /// They differ.
+    Differs(Difference),
+    /// The list could not be had, or not be compared.
+    Unknown(Arc<dyn Error + Send + Sync>),
+}
+
+/// In what a streamed state and a list of the same version differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Objects that the list has and the streamed state had not.
+    pub missing: usize,
+    /// Objects that the streamed state had and the list has not.
+    pub extra: usize,
+    /// Objects with another uid or version.
+    pub different: usize,
+    /// Keys of some of them: at most [`Difference::KEYS_MAX`].
+    pub keys: Vec<ObjectKey>,
+}
+
+impl Difference {
+    /// More keys are not kept.
+    pub const KEYS_MAX: usize = 10;
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.missing + self.extra + self.different == 0
+    }
+
+    pub(crate) fn name(&mut self, key: &ObjectKey) {
+        if self.keys.len() < Self::KEYS_MAX {
+            self.keys.push(key.clone());
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { missing, extra, different, keys } = self;
+        write!(f, "{missing} missing, {extra} extra, {different} different, as in")?;
+        keys.iter().try_for_each(|key| write!(f, " {key}"))
+    }
+}
+
+/// The last comparison of a streamed state with a list.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LastCheck {
+    /// The version of both.
+    pub resource_version: ResourceVersion,
+    /// What was found.
+    pub found: Checked,
+    /// When.
+    pub at: Instant,
+}
+
 /// How a reflector is doing: a snapshot, from [`StatusHandle::read`].
 ///
 /// Being synced once says nothing about now: `live_since`, `last_event` and `failing` do.
@@ -62,6 +125,11 @@ pub struct ReflectorStatus {
     pub last_bookmark: Option<Instant>,
     /// States delivered; all but the first are relists.
     pub states: u64,
+    /// States delivered whose version was below one delivered before: the server has lost what it had told. Within an
+    /// epoch, versions never go back.
+    pub epoch: u64,
+    /// Objects of the state that is on its way; 0 while none is.
+    pub gathered: usize,
     /// Whether plain lists are made because a streaming one failed.
     pub fallback: bool,
     /// The row of failures that goes on, if one does.
@@ -70,20 +138,38 @@ pub struct ReflectorStatus {
     pub last_failure: Option<LastFailure>,
     /// Since when a streaming list waits for its end bookmark beyond ten seconds, while it does.
     pub waiting_for_end_bookmark: Option<Instant>,
+    /// The last comparison of a streamed state with a list, if the configuration asks for any.
+    pub last_check: Option<LastCheck>,
+    /// Whether the server has sent objects of other shards than the one asked for: it does not know KEP-5866, and all of
+    /// its objects come over the wire. They are left out here.
+    pub shard_ignored: bool,
 }
 
 /// Reads the status of a reflector, also after it is gone. A clone is a reference count.
 #[derive(Clone, Default)]
-pub struct StatusHandle(Arc<Mutex<ReflectorStatus>>);
+pub struct StatusHandle(Arc<Cell>);
+
+#[derive(Default)]
+struct Cell {
+    status: Mutex<ReflectorStatus>,
+    /// Beside the lock, as it changes with each object.
+    gathered: AtomicUsize,
+}
 
 impl StatusHandle {
     /// The status now.
     pub fn read(&self) -> ReflectorStatus {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let status = self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Relaxed: a figure for people, which orders nothing.
+        ReflectorStatus { gathered: self.0.gathered.load(Ordering::Relaxed), ..status }
+    }
+
+    pub(crate) fn gathered(&self, objects: usize) {
+        self.0.gathered.store(objects, Ordering::Relaxed);
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut ReflectorStatus)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.status.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

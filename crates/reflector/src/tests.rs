@@ -2,7 +2,10 @@
 
 mod bugs;
 mod config;
+mod consistency;
 mod convergence;
+mod limits;
+mod shards;
 mod vectors;
 
 use std::fmt::Write as _;

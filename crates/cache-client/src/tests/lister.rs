@@ -11,9 +11,9 @@ use super::*;
 use crate::{Lister, Typed, TypedHandler};
 
 /// Its data is a number where a map must be.
-fn undecodable(name: &str) -> Encoded {
+fn undecodable(name: &str, version: u64) -> Encoded {
     let json = format!(
-        r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"5","labels":{{"app":"web"}}}},"data":5}}"#
+        r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"{version}","labels":{{"app":"web"}}}},"data":5}}"#
     );
     let resource = Arc::new(ConfigMap::resource().clone());
     Encoded::read(&resource, Format::Json, json.as_bytes(), &[]).unwrap()
@@ -24,7 +24,7 @@ fn items() -> Vec<Encoded> {
         map("a/x@1 app=web .v=1"),
         map("a/y@2 app=db .v=1"),
         map("b/x@3 app=web .v=2"),
-        undecodable("bad"),
+        undecodable("bad", 5),
     ]
 }
 
@@ -101,10 +101,10 @@ impl TypedHandler<ConfigMap> for Log {
 
 fn script() -> Scripted<Encoded> {
     let mut steps: Vec<_> = ["+a/x@1 .v=1", "end@1", "~a/x@2 .v=2"].map(step).into();
-    steps.push(WatchStep::Item(Event::Added(undecodable("bad"))));
+    steps.push(WatchStep::Item(Event::Added(undecodable("bad", 5))));
     steps.push(step("~a/bad@7 .v=3"));
-    steps.push(WatchStep::Item(Event::Modified(undecodable("x"))));
-    steps.push(step("-a/x@8 .v=2"));
+    steps.push(WatchStep::Item(Event::Modified(undecodable("x", 8))));
+    steps.push(step("-a/x@9 .v=2"));
     Scripted::new([Reply::Watch(steps).into()])
 }
 

@@ -165,6 +165,8 @@ async fn a_rewound_server_is_told_once() {
                 .collect(),
         )
         .into(),
+        // Older than asked for, and so not believed before the server says the same of its most recent state.
+        watch(&["+a/x@40", "end@50"]),
         watch(&["+a/x@40", "end@50"]),
     ]);
     let factory = InformerFactory::new(Arc::new(server), Default::default());

@@ -1,8 +1,8 @@
 //! What the machine asks for: versions, pages, timeouts.
 
 use super::{
-    Duration, Gather, ListOptions, Listing, Machine, Object, PAGE, Phase, ResourceVersion, Step,
-    Streaming, Tick, VersionMatch, WARN_EVERY, WatchOptions, Watching,
+    Duration, Gather, Identities, ListOptions, Listing, Machine, Object, PAGE, Phase,
+    ResourceVersion, Step, Streaming, Tick, VersionMatch, WARN_EVERY, WatchOptions, Watching,
 };
 
 impl<T: Object> Machine<T> {
@@ -13,6 +13,7 @@ impl<T: Object> Machine<T> {
         options.send_initial_events = Some(true);
         options.version_match = Some(VersionMatch::NotOlderThan);
         let timeout = options.timeout.unwrap_or_default();
+        self.streaming_since.get_or_insert(now);
         self.phase = Phase::Streaming(Streaming {
             asked,
             started: now,
@@ -22,7 +23,8 @@ impl<T: Object> Machine<T> {
             events: 0,
             ordered: false,
             version: ResourceVersion::UNSET,
-            gather: Gather::default(),
+            gather: Gather::new(self.weigh),
+            identities: self.compares().then(Identities::default),
         });
         Step::Watch(options)
     }
@@ -30,12 +32,14 @@ impl<T: Object> Machine<T> {
     pub(super) fn begin_watch(&mut self, now: Tick) -> Step<T> {
         let options = self.watch_options(self.last.clone());
         let timeout = options.timeout.unwrap_or_default();
+        let versioned = !self.last.is_unset() && !self.last.is_any();
         self.phase = Phase::Watching(Watching {
             started: now,
             accepted: false,
             end: now + timeout + self.config.read_margin,
             events: 0,
-            ordered: !self.last.is_unset() && !self.last.is_any(),
+            ordered: versioned,
+            versioned,
         });
         Step::Watch(options)
     }
@@ -46,6 +50,7 @@ impl<T: Object> Machine<T> {
         WatchOptions {
             labels: self.config.labels.clone(),
             fields: self.config.fields.clone(),
+            shard: self.config.shard.clone(),
             resource_version,
             version_match: None,
             send_initial_events: None,
@@ -81,23 +86,36 @@ impl<T: Object> Machine<T> {
         // KEP-2340: a version with a limit and no match means exactly that version. A relist would get the state that it
         // has already, and the watch from there would be refused again, for as long as the server remembers that state.
         let exact = limit.is_some() && !asked.is_unset() && !asked.is_any();
+        let version_match = exact.then_some(VersionMatch::NotOlderThan);
         Listing {
-            first: ListOptions {
-                labels: self.config.labels.clone(),
-                fields: self.config.fields.clone(),
-                resource_version: asked,
-                version_match: exact.then_some(VersionMatch::NotOlderThan),
-                limit,
-                ..ListOptions::default()
-            },
+            started: now,
+            first: ListOptions { version_match, ..self.list_options(limit, asked) },
             token: None,
             whole: false,
             pages: 0,
             version: ResourceVersion::UNSET,
             meta: None,
             progress: now,
-            gather: Gather::default(),
+            gather: Gather::new(self.weigh),
         }
+    }
+
+    fn list_options(&self, limit: Option<u32>, resource_version: ResourceVersion) -> ListOptions {
+        ListOptions {
+            labels: self.config.labels.clone(),
+            fields: self.config.fields.clone(),
+            shard: self.config.shard.clone(),
+            resource_version,
+            limit,
+            ..ListOptions::default()
+        }
+    }
+
+    /// The first page of a list of exactly this state.
+    pub(super) fn exact_list(&self, resource_version: ResourceVersion) -> ListOptions {
+        let limit = self.config.page_size.unwrap_or(PAGE);
+        let version_match = Some(VersionMatch::Exact);
+        ListOptions { version_match, ..self.list_options(Some(limit), resource_version) }
     }
 
     pub(super) fn begin_page(&mut self, mut listing: Listing<T>, now: Tick) -> Step<T> {

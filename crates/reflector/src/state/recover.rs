@@ -1,18 +1,27 @@
 //! What the machine does about failures.
 
 use super::{
-    Class, Duration, During, Failure, Fault, Listing, Machine, Note, Object, Phase, Recovery,
-    ReflectorError, ResourceVersion, SHORT, SHORT_IN_A_ROW, Streaming, Then, Tick, WARN_EVERY,
-    Watching,
+    Check, CheckStep, Checked, Class, Consistency, Duration, During, Failure, Fault, ListPart,
+    Listing, Machine, Note, Object, Phase, Recovery, ReflectorError, ResourceVersion, SHORT,
+    SHORT_IN_A_ROW, Streaming, Then, Tick, WARN_EVERY, Watching,
 };
 
 impl<T: Object> Machine<T> {
     /// What runs has failed: its request or its stream.
     pub(crate) fn on_error(&mut self, fault: Fault, now: Tick) {
         match std::mem::replace(&mut self.phase, Phase::Begin) {
-            Phase::Streaming(streaming) => self.streaming_failed(&streaming, fault, now),
-            Phase::Listing(listing) => self.list_failed(listing, fault, now),
-            Phase::Watching(watching) => self.watch_failed(&watching, fault, now),
+            Phase::Streaming(streaming) => {
+                self.over(During::StreamingList, streaming.started, streaming.gather.len(), now);
+                self.streaming_failed(&streaming, fault, now);
+            }
+            Phase::Listing(listing) => {
+                self.over(During::List, listing.started, listing.gather.len(), now);
+                self.list_failed(listing, fault, now);
+            }
+            Phase::Watching(watching) => {
+                self.watch_over(&watching, now);
+                self.watch_failed(&watching, fault, now);
+            }
             other => {
                 debug_assert!(false, "nothing runs that could fail");
                 self.phase = other;
@@ -39,10 +48,12 @@ impl<T: Object> Machine<T> {
                     self.on_error(Fault::own(Class::VeryShort, error), now);
                     return;
                 }
+                let items = watching.events;
+                self.notes.push_back(Note::Over { during: During::Watch, lasted: lived, items });
                 self.short = if lived < SHORT { self.short + 1 } else { 0 };
                 if self.short >= SHORT_IN_A_ROW {
                     let error = ReflectorError::Short(std::mem::take(&mut self.short));
-                    self.retry_watch(Fault::own(Class::Cut, error), None, now);
+                    self.retry_watch(Fault::own(Class::Cut, error), now);
                 } else {
                     self.phase = Phase::BeginWatch;
                     self.notes.push_back(Note::Ended);
@@ -57,6 +68,10 @@ impl<T: Object> Machine<T> {
         if now < self.deadline() {
             return;
         }
+        let tried_until = match &self.phase {
+            Phase::Streaming(streaming) => self.streaming_until(streaming),
+            _ => now,
+        };
         match &mut self.phase {
             Phase::Waiting { then: Then::Begin, .. } => self.phase = Phase::Begin,
             Phase::Waiting { then: Then::Watch, .. } => self.phase = Phase::BeginWatch,
@@ -65,6 +80,9 @@ impl<T: Object> Machine<T> {
                     self.on_watch_end(now);
                 } else if now >= streaming.progress + self.config.streaming_stall {
                     let error = ReflectorError::Stalled(self.config.streaming_stall);
+                    self.on_error(Fault::own(Class::Other, error), now);
+                } else if now >= tried_until {
+                    let error = ReflectorError::StreamingTooLong(self.config.streaming_time);
                     self.on_error(Fault::own(Class::Other, error), now);
                 } else {
                     streaming.warn = now + WARN_EVERY;
@@ -97,9 +115,14 @@ impl<T: Object> Machine<T> {
                 self.phase = Phase::Begin;
                 self.failed(during, Recovery::AskForLatest, fault);
             }
-            // The plain list would be refused too.
-            Class::Refused => self.retry(during, fault, None, now),
-            Class::Throttled(_)
+            // The plain list would be refused too, and the server has said nothing yet.
+            Class::Refused => {
+                self.streaming_since = None;
+                self.retry(during, fault, now);
+            }
+            // The plain list would bring as much.
+            Class::Limit => self.retry(during, fault, now),
+            Class::Throttled
             | Class::Expired
             | Class::Gone
             | Class::TooLarge
@@ -108,25 +131,26 @@ impl<T: Object> Machine<T> {
             Class::Other if streaming.events > 0 && fault_is_foreign(&fault) => {
                 self.try_streaming_again(fault, now);
             }
-            Class::Status | Class::VeryShort | Class::Other => self.fall_back(fault),
+            Class::Status | Class::VeryShort | Class::WentBack | Class::Other => {
+                self.fall_back(fault);
+            }
         }
     }
 
     fn try_streaming_again(&mut self, fault: Fault, now: Tick) {
         self.tries += 1;
-        if self.tries >= self.config.streaming_tries {
+        let since = self.streaming_since.unwrap_or(now);
+        let long_enough = now.since(since) >= self.config.streaming_time;
+        if self.tries >= self.config.streaming_tries || long_enough {
             self.fall_back(fault);
         } else {
-            let after = match fault.class {
-                Class::Throttled(after) => after,
-                _ => None,
-            };
-            self.retry(During::StreamingList, fault, after, now);
+            self.retry(During::StreamingList, fault, now);
         }
     }
 
     fn fall_back(&mut self, fault: Fault) {
         self.tries = 0;
+        self.streaming_since = None;
         self.falling_back = true;
         self.phase = Phase::BeginList;
         self.failed(During::StreamingList, Recovery::FallBack, fault);
@@ -160,11 +184,7 @@ impl<T: Object> Machine<T> {
                 }
                 // The streaming list is not to blame, so it may be tried again.
                 self.falling_back = false;
-                let after = match fault.class {
-                    Class::Throttled(after) => after,
-                    _ => None,
-                };
-                self.relist(during, fault, after, now);
+                self.relist(during, fault, now);
             }
         }
     }
@@ -172,11 +192,10 @@ impl<T: Object> Machine<T> {
     fn watch_failed(&mut self, watching: &Watching, fault: Fault, now: Tick) {
         let lived = now.since(watching.started);
         match fault.class {
-            Class::Throttled(after) => self.retry_watch(fault, after, now),
-            Class::Refused => self.retry_watch(fault, None, now),
+            Class::Throttled | Class::Refused => self.retry_watch(fault, now),
             // client-go relists here. The version is as good as it was before the network failed, and if it is not, the
             // server will say so.
-            Class::Connection if !watching.accepted => self.retry_watch(fault, None, now),
+            Class::Connection if !watching.accepted => self.retry_watch(fault, now),
             Class::Cut => self.reopen(fault, lived, now),
             // A broken connection says nothing about the state; but a stream that breaks at once each time may hold
             // what no reader can pass, and only a list gets around that.
@@ -185,7 +204,7 @@ impl<T: Object> Machine<T> {
             {
                 self.reopen(fault, lived, now);
             }
-            _ => self.relist(During::Watch, fault, None, now),
+            _ => self.relist(During::Watch, fault, now),
         }
     }
 
@@ -193,39 +212,117 @@ impl<T: Object> Machine<T> {
         self.short = if lived < SHORT { self.short + 1 } else { 0 };
         if self.short >= SHORT_IN_A_ROW {
             self.short = 0;
-            self.retry_watch(fault, None, now);
+            self.retry_watch(fault, now);
         } else {
             self.phase = Phase::BeginWatch;
             self.failed(During::Watch, Recovery::Reopen, fault);
         }
     }
 
-    fn retry_watch(&mut self, fault: Fault, after: Option<Duration>, now: Tick) {
-        let delay = self.delay(after, now);
-        self.phase = Phase::Waiting { until: now + delay, then: Then::Watch };
+    fn retry_watch(&mut self, fault: Fault, now: Tick) {
+        let delay = self.wait(Then::Watch, &fault, now);
         self.failed(During::Watch, Recovery::Retry(delay), fault);
     }
 
-    fn retry(&mut self, during: During, fault: Fault, after: Option<Duration>, now: Tick) {
-        let delay = self.delay(after, now);
-        self.phase = Phase::Waiting { until: now + delay, then: Then::Begin };
+    fn retry(&mut self, during: During, fault: Fault, now: Tick) {
+        let delay = self.wait(Then::Begin, &fault, now);
         self.failed(during, Recovery::Retry(delay), fault);
     }
 
-    fn relist(&mut self, during: During, fault: Fault, after: Option<Duration>, now: Tick) {
-        let delay = self.delay(after, now);
-        self.phase = Phase::Waiting { until: now + delay, then: Then::Begin };
+    fn relist(&mut self, during: During, fault: Fault, now: Tick) {
+        let delay = self.wait(Then::Begin, &fault, now);
         self.failed(during, Recovery::Relist(delay), fault);
     }
 
-    /// One step of the ladder, or what the server asks for if that is more, within the ladder's cap.
-    fn delay(&mut self, after: Option<Duration>, now: Tick) -> Duration {
-        let delay = self.ladder.failed(now, &*self.config.world);
-        delay.max(after.unwrap_or_default().min(self.ladder.cap()))
+    fn wait(&mut self, then: Then, fault: &Fault, now: Tick) -> Duration {
+        let delay = self.ladder.failed(fault.after, now, &*self.config.world);
+        self.phase = Phase::Waiting { until: now + delay, then };
+        delay
     }
 
-    fn failed(&mut self, during: During, recovery: Recovery, fault: Fault) {
+    fn failed(&mut self, during: During, recovery: Recovery, mut fault: Fault) {
+        if let Some(shard) = &self.config.shard {
+            fault.name_shard(shard, during);
+        }
         self.notes.push_back(Note::Failed(Failure::new(during, recovery, fault)));
+    }
+
+    pub(super) fn over(&mut self, during: During, started: Tick, items: usize, now: Tick) {
+        let (lasted, items) = (now.since(started), items as u64);
+        self.notes.push_back(Note::Over { during, lasted, items });
+    }
+
+    fn watch_over(&mut self, watching: &Watching, now: Tick) {
+        // One that was never accepted was no watch.
+        if watching.accepted {
+            let (lasted, items) = (now.since(watching.started), watching.events);
+            self.notes.push_back(Note::Over { during: During::Watch, lasted, items });
+        }
+    }
+}
+
+/// The comparison, which runs beside.
+impl<T: Object> Machine<T> {
+    /// What to do for it; `None` if none runs.
+    pub(crate) fn check_step(&mut self, now: Tick) -> Option<CheckStep> {
+        self.check.as_mut().map(|check| check.step(&self.config, now))
+    }
+
+    pub(crate) fn on_check_part(&mut self, part: ListPart<T>, now: Tick) {
+        let foreign = match (&self.config.shard, &part) {
+            (Some(shard), ListPart::Item(object)) => !shard.matches(object),
+            _ => false,
+        };
+        if let Some(check) = &mut self.check
+            && !foreign
+        {
+            check.on_part(part, now);
+        }
+    }
+
+    pub(crate) fn on_check_list_end(&mut self, now: Tick) {
+        self.with_check(now, |check, machine| check.on_list_end(&machine.config, now));
+    }
+
+    pub(crate) fn on_check_error(&mut self, fault: Fault, now: Tick) {
+        self.with_check(now, |check, machine| check.on_error(fault, &machine.config, now));
+    }
+
+    pub(crate) fn on_check_deadline(&mut self, now: Tick) {
+        self.with_check(now, |check, machine| check.on_deadline(&machine.config, now));
+    }
+
+    fn with_check(&mut self, now: Tick, act: impl FnOnce(&mut Check, &Self) -> Option<Checked>) {
+        let Some(mut check) = self.check.take() else { return };
+        match act(&mut check, self) {
+            Some(found) => self.checked(check.version().clone(), found, now),
+            None => self.check = Some(check),
+        }
+    }
+
+    fn checked(&mut self, resource_version: ResourceVersion, found: Checked, now: Tick) {
+        // While a state is on its way already, there is nothing to be done about the old one.
+        let following = matches!(
+            self.phase,
+            Phase::Watching(_) | Phase::BeginWatch | Phase::Waiting { then: Then::Watch, .. }
+        );
+        if let Checked::Differs(difference) = &found
+            && following
+            && self.config.consistency == Consistency::Relist
+        {
+            let difference = difference.clone();
+            let version = resource_version.clone();
+            let error = ReflectorError::Inconsistent { resource_version: version, difference };
+            let fault = Fault::own(Class::Other, error);
+            if let Phase::Watching(watching) = std::mem::replace(&mut self.phase, Phase::Begin) {
+                self.watch_over(&watching, now);
+            }
+            // Neither the stream that was wrong nor the version that it gave is to be believed.
+            self.falling_back = true;
+            self.unavailable = true;
+            self.relist(During::Comparison, fault, now);
+        }
+        self.notes.push_back(Note::Checked(resource_version, found));
     }
 }
 

@@ -133,6 +133,95 @@ async fn kk129266_watch_always_expired() {
     .await;
 }
 
+/// A token expires on the third page: what came is thrown away, and one list of everything at the first version follows.
+#[tokio::test(start_paused = true)]
+async fn a_late_page_expires() {
+    check_plain(
+        "list@10: a more | list@10: b more | expired | list@11: a c | watch:",
+        expect![[r#"
+            0.000 > list rv="0" limit=500
+            0.000 > list rv="" limit=500 continue=token
+            0.000 > list rv="" limit=500 continue=token2
+            0.000 ! list: too old resource version (Expired, HTTP 410); list without pages
+            0.000 > list rv="0"
+            0.000 replace@11: a@11 c@11
+            0.000 > watch rv="11" bookmarks
+        "#]],
+    )
+    .await;
+    // That one expires too: the most recent state. `Gone` is not about the token.
+    check_plain(
+        "list@10: a more | expired | expired | list@12: a | watch: wait=2s gone | list@12: a more | gone | list@13: a | watch:",
+        expect![[r#"
+            0.000 > list rv="0" limit=500
+            0.000 > list rv="" limit=500 continue=token
+            0.000 ! list: too old resource version (Expired, HTTP 410); list without pages
+            0.000 > list rv="0"
+            0.000 ! list: too old resource version (Expired, HTTP 410); ask for the latest
+            0.000 > list rv=""
+            0.000 replace@12: a@12
+            0.000 > watch rv="12" bookmarks
+            2.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
+            3.397 > list rv="12"
+            3.397 > list rv="" continue=token
+            3.397 ! list: too old resource version (Gone, HTTP 410); ask for the latest
+            3.397 > list rv=""
+            3.397 replace@13: a@13
+            3.397 > watch rv="13" bookmarks
+        "#]],
+    )
+    .await;
+}
+
+/// 410 as the status of the answer, not as an event of the stream: the version is not asked for again and again.
+#[tokio::test(start_paused = true)]
+async fn l03_expired_at_the_start_of_a_watch() {
+    for expired in ["gone", "expired"] {
+        let script = format!("watch: end@9 wait=2s close | {expired} | watch: +a@12 end@15");
+        let mut run = Run::new(&script, Config::default());
+        run.run(seconds(10)).await;
+        assert_eq!(
+            run.server.requests(),
+            [
+                "watch rv=\"\" match=NotOlderThan initial bookmarks",
+                "watch rv=\"9\" bookmarks",
+                "watch rv=\"9\" match=NotOlderThan initial bookmarks",
+            ]
+        );
+        assert_eq!(run.status().states, 2);
+    }
+}
+
+/// Each watch recovers by itself: one that fails pauses no other, and one that is well does not make another's delays short.
+#[tokio::test(start_paused = true)]
+async fn l05_l06_watches_do_not_share_their_delays() {
+    let failing = Scripted::parse(&"500 |".repeat(200)).unwrap();
+    let news: String = (0..300).map(|n| format!(" wait=1s ~a@{}", n + 10)).collect();
+    let config = |seed| Config { world: Arc::new(FakeWorld::new(seed)), ..Config::default() };
+    let mut bad = Reflector::new(failing.clone(), things(), config(1));
+    let mut good = Reflector::new(
+        Scripted::parse(&format!("watch: end@9{news}")).unwrap(),
+        things(),
+        config(2),
+    );
+    let mut told = 0;
+    let both = async {
+        tokio::select! {
+            // The failing one first, so that it could take the other's turn if anything let it.
+            biased;
+            _ = async { loop { bad.next().await; } } => {}
+            () = async { loop { good.next().await; told += 1; } } => {}
+        }
+    };
+    let _ = timeout(seconds(250), both).await;
+    assert!(told >= 249, "{told}");
+    // A streaming list and a plain one each time.
+    let mut at: Vec<_> = failing.recorded().iter().map(|(at, _)| at.as_secs_f64()).collect();
+    at.dedup();
+    assert!(at.len() < 15, "{at:?}");
+    assert!(at[at.len() - 1] - at[at.len() - 2] >= 30.0, "{at:?}");
+}
+
 /// A watch that begins without a version has its first ADDED events in no order: a cut then must not resume at one of
 /// their versions.
 #[tokio::test(start_paused = true)]
@@ -192,7 +281,7 @@ async fn kk65012_silent_peer() {
 
 /// A watch that is never accepted, and a list that brings nothing, are given up too.
 #[tokio::test(start_paused = true)]
-async fn requests_without_answer_are_given_up() {
+async fn l04_requests_without_answer_are_given_up() {
     check(
         "watch: end@9 wait=2s close | hang | watch: +a@10",
         expect![[r#"
@@ -290,38 +379,95 @@ async fn an_unpassable_event_leads_to_a_list() {
 #[tokio::test(start_paused = true)]
 async fn partial_lists_are_not_delivered() {
     check_plain(
-        "list@5: a more | list@5: b cut | list@5: a b c | watch:",
+        "list@5: a more | list@5: b cut | list@5: a headless | list@5: a b c | watch:",
         expect![[r#"
             0.000 > list rv="0" limit=500
             0.000 > list rv="" limit=500 continue=token
             0.000 ! list: scripted: broken; relist after 1.25324926s
             1.254 > list rv="0" limit=500
-            1.254 replace@5: a@5 b@5 c@5
-            1.254 > watch rv="5" bookmarks
+            1.254 ! list: the list ended without its metadata; relist after 2.793250812s
+            4.048 > list rv="0" limit=500
+            4.048 replace@5: a@5 b@5 c@5
+            4.048 > watch rv="5" bookmarks
         "#]],
     )
     .await;
 }
 
-/// A version that comes late and lower does not set the watch back.
+/// A watch that goes back, by a bookmark or by an object: nothing of it is told, and the state is asked for again.
 #[tokio::test(start_paused = true)]
 async fn versions_never_go_back_within_an_epoch() {
-    check(
-        "watch: end@9 ~a@12 bookmark@10 wait=2s close | watch:",
+    for late in ["bookmark@10", "~b@10", "-b@10", "?b@10"] {
+        let script = format!("watch: end@9 ~a@12 {late} ~a@13 | watch: ~a@12 end@13 ~a@14");
+        let mut run = Run::new(&script, Config::default());
+        run.run(seconds(5)).await;
         expect![[r#"
             0.000 > watch rv="" match=NotOlderThan initial bookmarks
             0.000 replace@9:
             0.000 ~a@12
-            0.000 bookmark@10
-            2.000 > watch rv="12" bookmarks
+            0.000 ! watch: the watch went back from version 12 to version 10; relist after 1.396625406s
+            1.397 > watch rv="12" match=NotOlderThan initial bookmarks
+            1.397 replace@13: a@12
+            1.397 ~a@14
+        "#]]
+        .assert_eq(&run.text());
+        assert_eq!(run.status().epoch, 0);
+    }
+    // Versions that cannot be compared have no order that could be broken.
+    let mut run = Run::new("watch: end@x ~a@y ~a@x ~a@007 ~a@", Config::default());
+    run.run(seconds(5)).await;
+    assert_eq!(run.text().lines().count(), 6, "{}", run.text());
+}
+
+/// A state older than the one asked for is not taken, whoever sends it; the most recent one is, however old.
+#[tokio::test(start_paused = true)]
+async fn a_lagging_answer_is_not_taken() {
+    check(
+        "watch: end@9 wait=2s gone | watch: +old@3 end@5 | watch: +new@9 end@9",
+        expect![[r#"
+            0.000 > watch rv="" match=NotOlderThan initial bookmarks
+            0.000 replace@9:
+            2.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
+            3.397 > watch rv="9" match=NotOlderThan initial bookmarks
+            3.397 ! streaming list: asked for a state not older than version 9, the server gave one of version 5; ask for the latest
+            3.397 > watch rv="" match=NotOlderThan initial bookmarks
+            3.397 replace@9: new@9
+        "#]],
+    )
+    .await;
+    check_plain(
+        "list@9: a | watch: wait=2s gone | list@5: old more | list@12: new | watch:",
+        expect![[r#"
+            0.000 > list rv="0" limit=500
+            0.000 replace@9: a@9
+            0.000 > watch rv="9" bookmarks
+            2.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
+            3.397 > list rv="9"
+            3.397 ! list: asked for a state not older than version 9, the server gave one of version 5; ask for the latest
+            3.397 > list rv=""
+            3.397 replace@12: new@12
+            3.397 > watch rv="12" bookmarks
         "#]],
     )
     .await;
 }
 
+/// The server has lost what it had told: a new epoch, which the status and the metrics show.
+#[tokio::test(start_paused = true)]
+async fn a_restored_server_is_a_new_epoch() {
+    let mut run = Run::new(
+        "watch: +a@300 end@900 wait=5s gone | toolarge | watch: +a@3 end@9 wait=5s ~a@10 wait=5s gone | watch: +a@10 end@12",
+        Config::default(),
+    );
+    run.run(seconds(8)).await;
+    assert_eq!((run.status().states, run.status().epoch), (2, 1));
+    run.run(seconds(20)).await;
+    assert_eq!((run.status().states, run.status().epoch), (3, 1));
+}
+
 /// Changes and deletions before the end bookmark are part of the state.
 #[tokio::test(start_paused = true)]
-async fn changes_before_the_end_bookmark_are_applied() {
+async fn l01_changes_before_the_end_bookmark_are_applied() {
     check(
         "watch: +a@3 +b@4 +c@5 -a@6 ~b@7 +d@8 end@9",
         expect![[r#"

@@ -45,7 +45,8 @@ async fn a_page_size_holds_at_every_version() {
     .await;
 }
 
-/// A server that pages at version "0" has no watch cache: relists are paged too (client-go `paginatedResult`).
+/// A relist has no limit, which would pass by the server's cache; but a server that pages at version "0" has no cache for
+/// it, and there relists are paged too: see `t10_pages` (client-go `paginatedResult`).
 #[tokio::test(start_paused = true)]
 async fn relists_without_version_zero_are_whole_unless_the_first_was_paged() {
     let config = Config { streaming: false, ..Config::default() };
@@ -68,7 +69,7 @@ async fn relists_without_version_zero_are_whole_unless_the_first_was_paged() {
 
 /// The delay grows through an outage, and is small again only after a watch has lived for two minutes.
 #[tokio::test(start_paused = true)]
-async fn delays_reset_after_a_healthy_stay_only() {
+async fn l07_delays_reset_after_a_healthy_stay_only() {
     let config = Config { streaming: false, ..Config::default() };
     let outage = "500 | ".repeat(9);
     check_with(
@@ -136,22 +137,84 @@ async fn the_status_tells_how_it_goes() {
     run.run(seconds(60)).await;
     assert_eq!((run.status().states, run.status().resource_version), (2, 20.into()));
     expect![[r##"
+        # HELP reflector_consistency_checks_total Comparisons of a streamed state with a list, by result.
+        reflector_consistency_checks_total{resource="things",result="different"} 0
+        reflector_consistency_checks_total{resource="things",result="equal"} 0
+        reflector_consistency_checks_total{resource="things",result="unknown"} 0
         # HELP reflector_fallbacks_total Times a plain list was made because a streaming one failed.
         reflector_fallbacks_total{resource="things"} 1
+        # HELP reflector_items_per_list Objects that lists brought, plain and streaming ones, well or not.
+        reflector_items_per_list_bucket{resource="things",le="0"} 3
+        reflector_items_per_list_bucket{resource="things",le="10"} 4
+        reflector_items_per_list_bucket{resource="things",le="100"} 4
+        reflector_items_per_list_bucket{resource="things",le="1000"} 4
+        reflector_items_per_list_bucket{resource="things",le="10000"} 4
+        reflector_items_per_list_bucket{resource="things",le="100000"} 4
+        reflector_items_per_list_bucket{resource="things",le="1000000"} 4
+        reflector_items_per_list_bucket{resource="things",le="+Inf"} 4
+        reflector_items_per_list_sum{resource="things"} 1
+        reflector_items_per_list_count{resource="things"} 4
+        # HELP reflector_items_per_watch Events that accepted watches brought, with those of the streaming lists that they began as.
+        reflector_items_per_watch_bucket{resource="things",le="0"} 0
+        reflector_items_per_watch_bucket{resource="things",le="10"} 1
+        reflector_items_per_watch_bucket{resource="things",le="100"} 1
+        reflector_items_per_watch_bucket{resource="things",le="1000"} 1
+        reflector_items_per_watch_bucket{resource="things",le="10000"} 1
+        reflector_items_per_watch_bucket{resource="things",le="100000"} 1
+        reflector_items_per_watch_bucket{resource="things",le="1000000"} 1
+        reflector_items_per_watch_bucket{resource="things",le="+Inf"} 1
+        reflector_items_per_watch_sum{resource="things"} 4
+        reflector_items_per_watch_count{resource="things"} 1
+        # HELP reflector_last_resource_version The last 15 digits of the version up to which the consumer has everything.
+        reflector_last_resource_version{resource="things"} 20
+        # HELP reflector_list_duration_seconds Time that lists took, plain and streaming ones, well or not.
+        reflector_list_duration_seconds_bucket{resource="things",le="0.01"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="0.05"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="0.1"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="0.5"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="1"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="5"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="10"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="30"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="60"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="300"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="600"} 4
+        reflector_list_duration_seconds_bucket{resource="things",le="+Inf"} 4
+        reflector_list_duration_seconds_sum{resource="things"} 0
+        reflector_list_duration_seconds_count{resource="things"} 4
         # HELP reflector_lists_total Plain lists begun, without their pages.
         reflector_lists_total{resource="things"} 1
         # HELP reflector_live 1 while a watch follows the state, else 0.
         reflector_live{resource="things"} 1
         # HELP reflector_relists_total Times a live watch was given up, by reason.
         reflector_relists_total{resource="things",reason="broken"} 0
+        reflector_relists_total{resource="things",reason="disordered"} 0
         reflector_relists_total{resource="things",reason="expired"} 1
+        reflector_relists_total{resource="things",reason="inconsistent"} 0
         reflector_relists_total{resource="things",reason="refused"} 0
+        # HELP reflector_rewinds_total Times the server had lost what it had told: new epochs.
+        reflector_rewinds_total{resource="things"} 0
         # HELP reflector_short_watches_total Watches that ended within a second without any event.
         reflector_short_watches_total{resource="things"} 0
         # HELP reflector_streaming_lists_total Streaming lists begun.
         reflector_streaming_lists_total{resource="things"} 3
         # HELP reflector_unreadable_total Objects whose head could not be read.
         reflector_unreadable_total{resource="things"} 1
+        # HELP reflector_watch_duration_seconds Time that accepted watches lived, with the streaming lists that they began as.
+        reflector_watch_duration_seconds_bucket{resource="things",le="0.01"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="0.05"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="0.1"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="0.5"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="1"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="5"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="10"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="30"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="60"} 0
+        reflector_watch_duration_seconds_bucket{resource="things",le="300"} 1
+        reflector_watch_duration_seconds_bucket{resource="things",le="600"} 1
+        reflector_watch_duration_seconds_bucket{resource="things",le="+Inf"} 1
+        reflector_watch_duration_seconds_sum{resource="things"} 120
+        reflector_watch_duration_seconds_count{resource="things"} 1
         # HELP reflector_watches_total Watches begun, without streaming lists.
         reflector_watches_total{resource="things"} 0
     "##]]

@@ -219,7 +219,7 @@ async fn t10_pages() {
         expect![[r#"
             0.000 > list rv="0" limit=500
             0.000 > list rv="" limit=500 continue=token
-            0.000 > list rv="" limit=500 continue=token
+            0.000 > list rv="" limit=500 continue=token2
             0.000 replace@10: a@10 b@10 c@10
             0.000 > watch rv="10" bookmarks
             5.000 ! watch: too old resource version (Gone, HTTP 410); relist after 1.396625406s
@@ -377,6 +377,7 @@ async fn t15_random_timeouts() {
     let config = Config {
         world: std::sync::Arc::new(FakeWorld::new(7)),
         streaming_tries: 2000,
+        streaming_time: seconds(1_000_000),
         backoff: crate::Backoff { cap: seconds(1), ..Default::default() },
         ..Config::default()
     };
