@@ -4,6 +4,7 @@ pub(crate) mod layers;
 mod licences;
 mod manifests;
 mod sources;
+mod tests_named;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Findings;
+use super::tests_named::Functions;
 use crate::run::Failure;
 use crate::workspace::{Workspace, root};
 
@@ -35,6 +36,7 @@ pub(crate) fn check(workspace: &Workspace, findings: &mut Findings) -> Result<()
     collect(root(), &target, &mut files)?;
     files.sort();
     let mut cited = BTreeSet::new();
+    let mut present = Functions::default();
     let (mut long, mut functions) = (0, 0);
     for path in &files {
         let Ok(text) = std::fs::read_to_string(path) else { continue };
@@ -56,6 +58,7 @@ pub(crate) fn check(workspace: &Workspace, findings: &mut Findings) -> Result<()
                 findings.note(format!("{name}: fn {function} has {lines} lines"));
             }
             keps(&text, &mut cited);
+            present.note(&name, &text);
         }
     }
     findings.note(format!(
@@ -63,6 +66,7 @@ pub(crate) fn check(workspace: &Workspace, findings: &mut Findings) -> Result<()
         files.len()
     ));
     requirements(&cited, findings);
+    present.check(findings);
     Ok(())
 }
 

@@ -50,3 +50,12 @@ fn long_functions_are_found_and_short_ones_are_not() {
     let text = format!("fn short() {{\n    x();\n}}\n\nimpl A {{\n{long}}}\n");
     assert_eq!(long_functions(&text), [("long".to_owned(), 72)]);
 }
+
+#[test]
+fn tests_that_are_not_there_are_found() {
+    let mut functions = super::tests_named::Functions::default();
+    functions.note("crates/a/src/tests.rs", "#[test]\nfn one() {\n}\n    async fn two<T>() {}\n");
+    functions.note("tests/it/main.rs", "fn three() {}");
+    let text = "| x | `a::one`, `a::two` | `it::three` |\n| y | `b::one` `a::three` `plain` |\n`not::a_row`";
+    assert_eq!(functions.missing(text), ["b::one", "a::three"]);
+}
