@@ -53,6 +53,22 @@ fn unordered_and_repeated_fields_are_put_right() {
     );
 }
 
+/// Of two entries with one key the last counts, and what is wrong in the first is wrong all the same, as for every decoder.
+#[test]
+fn entries_that_do_not_count_are_read() {
+    let message = message("v1", "ConfigMap");
+    let (good, bad) = (b"\x12\x06\x0a\x01k\x12\x01v", b"\x12\x05\x0a\x01k\x10\x01");
+    let shown = |bytes: &[u8]| {
+        let mut text = Vec::new();
+        to_json(bytes, message, &Options::default(), &mut text)
+            .map(|_| String::from_utf8(text).unwrap())
+    };
+    let twice = [&good[..], good].concat();
+    assert_eq!(shown(&twice).unwrap(), r#"{"metadata":{},"data":{"k":"v"}}"#);
+    let error = shown(&[&bad[..], good].concat()).unwrap_err();
+    assert_eq!((error.problem(), &*error.path()), (&Problem::WireType, "data['k']"));
+}
+
 #[test]
 fn what_the_schema_lacks_is_noted() {
     let text = br#"{"kind":"Deployment","apiVersion":"apps/v1","spec":{"x":[{"y":1}],"replicas":1,

@@ -108,13 +108,16 @@ impl<'c> Writer<'_, 'c> {
         self.out.push(b'{');
         let mut members = Members { first: true };
         for (index, (key, wire)) in entries.iter().enumerate() {
-            if entries.get(index + 1).is_some_and(|next| next.0 == *key) {
-                continue;
-            }
             let name = forms::text(key);
+            let (start, first) = (self.out.len(), members.first);
             self.name(&mut members, &name);
             self.entry(ty, *wire, depth)
                 .map_err(|error| error.within(Step::Key(name.into_owned())))?;
+            // Written all the same: an error in it is one to every decoder.
+            if entries.get(index + 1).is_some_and(|next| next.0 == *key) {
+                self.out.truncate(start);
+                members.first = first;
+            }
         }
         self.out.push(b'}');
         Ok(())
