@@ -1,4 +1,4 @@
-//! The properties of one object, each a function. Tests draw inputs for them, and fuzz targets are given theirs.
+//! The properties of one object, each a function that takes any input.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,6 +71,12 @@ pub(crate) fn transcoded_is_decoded(message: &'static Message, bytes: &[u8]) -> 
         (Err(one), Err(other)) => {
             check_place(&one, length);
             check_place(&other, length);
+            None
+        }
+        // JSON inside that is not UTF-8 is shown with replacement characters, and does not decode.
+        (Ok(_), Err(error))
+            if *error.problem() == proto::Problem::Json && std::str::from_utf8(bytes).is_err() =>
+        {
             None
         }
         (one, other) => panic!("transcoded: {one:?}, decoded: {other:?}"),
@@ -174,7 +180,7 @@ fn head(object: &impl Object) -> String {
     let mut out = format!(
         "{} {:?} {:?} {:?} {:?}",
         object.key(),
-        object.uid(),
+        object.uid().filter(|uid| !uid.is_empty()),
         object.resource_version(),
         object.generation().filter(|number| *number != 0),
         object.deletion_timestamp()
@@ -221,7 +227,8 @@ pub(crate) fn pruned_is_decoded_and_pruned(
     let Ok(whole) = Encoded::read(&resource, format, bytes, &[]) else { return };
     let Ok(decoded) = Dynamic::decode(&whole) else { return };
     let Some(path) = a_path(&decoded.value, dice) else { return };
-    assert_eq!(view(&whole, &path), view(&decoded, &path), "{path}");
+    let (seen, expected) = (view(&whole, &path), view(&decoded, &path));
+    assert!(alike(&seen, &expected), "{path} shows {seen:?}, and decoded {expected:?}");
     let prune = std::slice::from_ref(&path);
     let pruned = bounded("prune", bytes.len(), HEAD, || {
         Encoded::read(&resource, format, bytes, prune).expect("what decodes can be pruned")
@@ -279,6 +286,15 @@ fn view(object: &impl View, path: &FieldPath) -> Vec<String> {
     let mut found = Vec::new();
     object.field(path, &mut |text| found.push(text.to_owned())).expect("what decodes can be seen");
     found
+}
+
+/// Equal, but for the text of numbers: what is read from JSON is as it stands there.
+fn alike(left: &[String], right: &[String]) -> bool {
+    let number = |text: &String| text.parse::<f64>().ok();
+    left.len() == right.len()
+        && left.iter().zip(right).all(|(left, right)| {
+            left == right || number(left).is_some() && number(left) == number(right)
+        })
 }
 
 /// The value without what is at the path; what is empty counts as absent.

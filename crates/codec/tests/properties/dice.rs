@@ -11,12 +11,6 @@ impl Dice {
         dice
     }
 
-    /// Choices that depend on the input alone, for a fuzzer.
-    #[cfg(fuzzing)]
-    pub(crate) fn from_input(input: &[u8]) -> Self {
-        Self::new(input.iter().fold(7, |seed, byte| (seed ^ u64::from(*byte)).wrapping_mul(31)), 0)
-    }
-
     pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

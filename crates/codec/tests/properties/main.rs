@@ -3,7 +3,6 @@
 //!
 //! Inputs are drawn from a seed: objects of every kind of the table, whole and damaged, and arbitrary bytes.
 //! `KUBESTRATA_CODEC_INPUTS` sets how many each test draws, `KUBESTRATA_CODEC_SEED` the seed; a failure prints its input.
-//! The fuzz targets in `fuzz/` call the same functions.
 
 #![expect(clippy::unwrap_used, reason = "a test: a failure is a panic")]
 #![expect(clippy::print_stdout, reason = "how many inputs there were is worth knowing")]
