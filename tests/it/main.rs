@@ -13,6 +13,7 @@ mod crud;
 mod follow;
 mod lists;
 mod real_faults;
+mod round_trip;
 mod swaps;
 mod watches;
 
@@ -31,5 +32,6 @@ fn main() -> ExitCode {
     trials.extend(swaps::trials());
     trials.extend(bad_input::trials());
     trials.extend(real_faults::trials());
+    trials.extend(round_trip::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
