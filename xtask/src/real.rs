@@ -1,5 +1,7 @@
 //! The real kube-apiserver and etcd: built once, started on loopback, always stopped.
 
+mod published;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -29,12 +31,20 @@ pub(crate) fn missing_programs() -> Vec<&'static str> {
     ["bash", "go", "openssl", "curl"].into_iter().filter(|name| !found(name)).collect()
 }
 
-/// Runs the end-to-end suite against the real servers.
+/// Runs the end-to-end suite against the real servers, and the codec on all that Kubernetes publishes.
 pub(crate) async fn test(rest: &[String]) -> Result<(), Failure> {
     let server = Server::start(&[]).await?;
+    let published = match published::variables(&Workspace::load()?.target().join("real")).await {
+        Ok(published) => published,
+        Err(failure) => {
+            server.stop().await;
+            return Err(failure);
+        }
+    };
     let mut command = cargo(&["test"]);
-    command.args(run::WITH_FEATURES).args(["--test", "it", "--"]);
+    command.args(run::WITH_FEATURES).args(["--test", "it", "--test", "published", "--"]);
     command.args(rest).env(KUBECONFIG, server.kubeconfig()).env(PREBUILT, &server.bin);
+    command.envs(published);
     let result = run::bounded(command, SUITE).await;
     if result.is_err() {
         server.print_log();
