@@ -26,11 +26,13 @@ use crate::schema::Message;
 
 pub use self::error::{Error, Problem};
 pub(crate) use self::lost::unknown_fields;
-use self::value::{Context, Value};
 use self::writer::{Target, Unknown, Writer};
 
 /// How deep messages may nest by default: protobuf's own customary limit.
 pub const DEPTH: u16 = 100;
+
+/// Room for what is encoded, to begin with: most objects are smaller, and their text need not grow on the way.
+const ROOM: usize = 2048;
 
 /// How to decode.
 #[derive(Debug, Clone, Copy)]
@@ -129,9 +131,7 @@ pub fn from_slice_lossy<'de, K: Deserialize<'de>>(
     message: &'static Message,
     options: &Options<'_>,
 ) -> Result<(K, Lost), Error> {
-    let context = Context::new(bytes, options);
-    let value = K::deserialize(Value::root(&context, message, bytes))?;
-    Ok((value, context.lost()))
+    value::decode(message, bytes, options, |value| K::deserialize(value))
 }
 
 /// Encodes `value` as a bare message, as the Go encoders would: zero values are written, maps sorted, quantities canonical.
@@ -158,7 +158,7 @@ pub fn to_vec<K: Serialize + ?Sized>(
     value: &K,
     message: &'static Message,
 ) -> Result<Vec<u8>, Error> {
-    let mut writer = Writer::new(Vec::new(), DEPTH, Unknown::Refuse);
+    let mut writer = Writer::new(Vec::with_capacity(ROOM), DEPTH, Unknown::Refuse);
     value.serialize(ser::Into { writer: &mut writer, target: Target::Root(message) })?;
     Ok(writer.finish().0)
 }

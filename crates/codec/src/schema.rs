@@ -155,6 +155,11 @@ impl Message {
         self.path_of(name, &mut 0).map(|path| self.follow(path))
     }
 
+    /// The message at a position in the table, as [`Type::Nested`] holds it.
+    pub(crate) fn at(index: u16) -> &'static Self {
+        &table::MESSAGES[usize::from(index)]
+    }
+
     pub(crate) fn position(&self, number: u32) -> Option<usize> {
         let slot = *self.slots.get(usize::try_from(number).ok()?)?;
         usize::from(slot).checked_sub(1)
@@ -190,7 +195,13 @@ impl Message {
     }
 
     /// The field numbers along a way that [`Message::path_of`] gave.
+    #[inline]
     pub(crate) fn numbers(&self, path: [u8; 3]) -> [u8; 3] {
+        let first = &self.fields[usize::from(path[0]) - 1];
+        // Hardly any field is in an inlined message.
+        if path[1] == 0 {
+            return [first.number, 0, 0];
+        }
         let mut numbers = [0; 3];
         let mut fields = self.fields;
         for (step, number) in path.into_iter().zip(&mut numbers) {
@@ -205,9 +216,18 @@ impl Message {
     }
 
     /// The field at the end of a way that [`Message::path_of`] gave.
+    #[inline]
     pub(crate) fn follow(&self, path: [u8; 3]) -> &'static Field {
-        let mut field = &self.fields[usize::from(path[0]) - 1];
-        for step in &path[1..] {
+        let first = &self.fields[usize::from(path[0]) - 1];
+        if path[1] == 0 { first } else { first.follow(&path[1..]) }
+    }
+}
+
+impl Field {
+    /// The field at the end of a way through inlined messages.
+    fn follow(&'static self, path: &[u8]) -> &'static Self {
+        let mut field = self;
+        for step in path {
             match (step, field.message()) {
                 (0, _) | (_, None) => break,
                 (step, Some(inner)) => field = &inner.fields[usize::from(*step) - 1],
@@ -261,7 +281,7 @@ impl Type {
 
     pub(crate) fn message(self) -> Option<&'static Message> {
         match self {
-            Self::Nested(index) | Self::List(index) => Some(&table::MESSAGES[usize::from(index)]),
+            Self::Nested(index) | Self::List(index) => Some(Message::at(index)),
             _ => None,
         }
     }

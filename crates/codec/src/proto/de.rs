@@ -1,16 +1,18 @@
 //! `serde::Deserializer` for a value: the part that is compiled for every visitor, and so kept small.
 
+use std::borrow::Cow;
+
 use serde::de::{
     DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, Unexpected, VariantAccess,
     Visitor,
 };
 use serde::forward_to_deserialize_any;
 
-use super::access::Access;
+use super::access::{Access, Key, Shape};
 use super::error::{Error, Problem};
 use super::value::{Source, Text, Value};
 
-impl<'de, 'c> Value<'de, 'c> {
+impl<'de> Value<'de, '_> {
     #[cold]
     fn mismatch(&self, expected: &dyn serde::de::Expected) -> Error {
         let unexpected = match &self.source {
@@ -26,13 +28,20 @@ impl<'de, 'c> Value<'de, 'c> {
         Error::invalid_type(unexpected, expected).or_at(Self::offset(self.context, &self.source))
     }
 
-    fn walk(self) -> Result<Result<Access<'de, 'c>, Self>, Error> {
-        let (context, depth) = (self.context, self.depth);
-        Ok(Access::open(context, depth, self.source)?.map_err(|source| Self {
-            context,
-            depth,
-            source,
-        }))
+    /// Walks a list or an object; one of the two, if only that is wanted.
+    fn visit_inside<V: Visitor<'de>>(
+        &mut self,
+        wanted: Option<Shape>,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let mut access = Access::inside(self);
+        match access.enter(self)? {
+            Shape::Scalar => Err(self.mismatch(&visitor)),
+            Shape::List if wanted != Some(Shape::Object) => visitor.visit_seq(&mut access),
+            Shape::Object if wanted != Some(Shape::List) => visitor.visit_map(&mut access),
+            Shape::List => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
+            Shape::Object => Err(Error::invalid_type(Unexpected::Map, &visitor)),
+        }
     }
 }
 
@@ -45,18 +54,18 @@ macro_rules! numbers {
     };
 }
 
-impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
+impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
     type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.resolve()?;
-        match self.source {
+        match &self.source {
             Source::Null => visitor.visit_unit(),
-            Source::Bool(value) => visitor.visit_bool(value),
-            Source::Unsigned(value) => visitor.visit_u64(value),
-            Source::Signed(value) => visitor.visit_i64(value),
-            Source::Float(value) => visitor.visit_f64(value),
-            Source::Text(text) => visit_text(text, visitor),
+            Source::Bool(value) => visitor.visit_bool(*value),
+            Source::Unsigned(value) => visitor.visit_u64(*value),
+            Source::Signed(value) => visitor.visit_i64(*value),
+            Source::Float(value) => visitor.visit_f64(*value),
+            Source::Text(_) => visit_text(self.take_text(), visitor),
             // Straight from the text: most of what asks for anything is a JSON value.
             Source::Json(text) => {
                 let context = self.context;
@@ -67,30 +76,26 @@ impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
                 json.end().map_err(problem)?;
                 Ok(value)
             }
-            source => {
-                self.source = source;
+            // A scalar in a tree becomes one of those above.
+            Source::Tree(tree) if !tree.is_array() && !tree.is_object() => {
                 self.resolve_json()?;
-                match self.walk()? {
-                    Ok(access) if access.is_list() => visitor.visit_seq(access),
-                    Ok(access) => visitor.visit_map(access),
-                    Err(value) => Err(value.mismatch(&visitor)),
-                }
+                self.deserialize_any(visitor)
             }
+            _ => self.visit_inside(None, visitor),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        self.resolve()?;
-        match self.source {
-            Source::Null => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.is_null()? { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if let Some(text) = self.plain_text() {
+            return visitor.visit_borrowed_str(text);
+        }
         self.resolve_json()?;
         match self.source {
-            Source::Text(text) => visit_text(text, visitor),
+            Source::Text(_) => visit_text(self.take_text(), visitor),
             _ => Err(self.mismatch(&visitor)),
         }
     }
@@ -107,7 +112,7 @@ impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.resolve_json()?;
         match self.source {
             Source::Bool(value) => visitor.visit_bool(value),
@@ -115,7 +120,7 @@ impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
         }
     }
 
-    fn deserialize_i64<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.resolve_json()?;
         match self.source {
             Source::Unsigned(value) => visitor.visit_u64(value),
@@ -130,22 +135,12 @@ impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
         deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        self.resolve_json()?;
-        match self.walk()? {
-            Ok(access) if access.is_list() => visitor.visit_seq(access),
-            Ok(_) => Err(Error::invalid_type(Unexpected::Map, &visitor)),
-            Err(value) => Err(value.mismatch(&visitor)),
-        }
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.visit_inside(Some(Shape::List), visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        self.resolve_json()?;
-        match self.walk()? {
-            Ok(access) if !access.is_list() => visitor.visit_map(access),
-            Ok(_) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
-            Err(value) => Err(value.mismatch(&visitor)),
-        }
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.visit_inside(Some(Shape::Object), visitor)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -166,19 +161,20 @@ impl<'de> serde::Deserializer<'de> for Value<'de, '_> {
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
-        mut self,
+        self,
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
         self.resolve_json()?;
-        match self.source {
-            Source::Text(_) => visitor.visit_enum(Variant::Unit(self)),
-            _ => match self.walk()? {
-                Ok(access) if !access.is_list() => visitor.visit_enum(Variant::Entry(access)),
-                Ok(_) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
-                Err(value) => Err(value.mismatch(&visitor)),
-            },
+        if let Source::Text(_) = self.source {
+            return visitor.visit_enum(Variant::Unit(self));
+        }
+        let mut access = Access::inside(self);
+        match access.enter(self)? {
+            Shape::Object => visitor.visit_enum(Variant::Entry(&mut access)),
+            Shape::List => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
+            Shape::Scalar => Err(self.mismatch(&visitor)),
         }
     }
 
@@ -205,6 +201,44 @@ fn visit_text<'de, V: Visitor<'de>>(text: Text<'de, '_>, visitor: V) -> Result<V
         Text::Given(text) => visitor.visit_str(text),
         Text::Stamp(stamp) => visitor.visit_str(stamp.as_str()),
         Text::Made(text) => visitor.visit_string(text),
+    }
+}
+
+/// A key is text, whatever is asked for.
+impl<'de> serde::Deserializer<'de> for Key<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Cow::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_enum(serde::de::value::CowStrDeserializer::new(self.0))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string identifier bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct ignored_any
     }
 }
 
@@ -240,8 +274,7 @@ impl<'de> MapAccess<'de> for Access<'de, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
-        let value = self.next_value();
-        seed.deserialize(value).map_err(|error| self.placed(error))
+        seed.deserialize(self.current()).map_err(|error| self.placed(error))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -250,14 +283,14 @@ impl<'de> MapAccess<'de> for Access<'de, '_> {
 }
 
 /// An enum of the user's: a string, or an object with one key.
-pub(crate) enum Variant<'de, 'c> {
-    Unit(Value<'de, 'c>),
-    Entry(Access<'de, 'c>),
+pub(crate) enum Variant<'v, 'de, 'c> {
+    Unit(&'v mut Value<'de, 'c>),
+    Entry(&'v mut Access<'de, 'c>),
 }
 
-impl<'de, 'c> EnumAccess<'de> for Variant<'de, 'c> {
+impl<'v, 'de, 'c> EnumAccess<'de> for Variant<'v, 'de, 'c> {
     type Error = Error;
-    type Variant = Content<'de, 'c>;
+    type Variant = Content<'v, 'de, 'c>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(
         self,
@@ -265,27 +298,24 @@ impl<'de, 'c> EnumAccess<'de> for Variant<'de, 'c> {
     ) -> Result<(T::Value, Self::Variant), Error> {
         match self {
             Self::Unit(value) => Ok((seed.deserialize(value)?, Content(None))),
-            Self::Entry(mut access) => match access.next_key()? {
+            Self::Entry(access) => match access.next_key()? {
                 None => Err(Error::custom("an empty object where an enum is expected")),
-                Some(key) => Ok((seed.deserialize(key)?, Content(Some(access)))),
+                Some(key) => Ok((seed.deserialize(key)?, Content(Some(access.current())))),
             },
         }
     }
 }
 
 /// What stands beside the variant's name.
-pub(crate) struct Content<'de, 'c>(Option<Access<'de, 'c>>);
+pub(crate) struct Content<'v, 'de, 'c>(Option<&'v mut Value<'de, 'c>>);
 
-impl<'de, 'c> Content<'de, 'c> {
-    fn value(self) -> Result<Value<'de, 'c>, Error> {
-        match self.0 {
-            Some(mut access) => Ok(access.next_value()),
-            None => Err(Error::custom("a string where an enum with content is expected")),
-        }
+impl<'v, 'de, 'c> Content<'v, 'de, 'c> {
+    fn value(self) -> Result<&'v mut Value<'de, 'c>, Error> {
+        self.0.ok_or_else(|| Error::custom("a string where an enum with content is expected"))
     }
 }
 
-impl<'de> VariantAccess<'de> for Content<'de, '_> {
+impl<'de> VariantAccess<'de> for Content<'_, 'de, '_> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {

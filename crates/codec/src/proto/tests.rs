@@ -137,6 +137,19 @@ fn what_a_type_lacks_is_counted() {
 }
 
 #[test]
+fn a_second_look_at_fields_out_of_order_counts_nothing_twice() {
+    let (name, unknown) = (field(1, &field(1, b"a")), field(15, b"x"));
+    for parts in [[&name, &unknown, &unknown], [&unknown, &name, &unknown]] {
+        let bytes = parts.map(Vec::as_slice).concat();
+        let options = Options::default();
+        let (map, lost) =
+            super::from_slice_lossy::<ConfigMap>(&bytes, message("v1", "ConfigMap"), &options)
+                .unwrap();
+        assert_eq!((map.metadata.name.as_deref(), lost.unknown), (Some("a"), 2));
+    }
+}
+
+#[test]
 fn errors_tell_the_place_and_not_the_value() {
     // dnsPolicy of the wrong wire type, in the second container's name; and a secret where a number belongs.
     let spec = [field(2, &field(1, b"a")), field(2, &[0x08, 1])].concat();

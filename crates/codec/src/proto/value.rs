@@ -26,6 +26,10 @@ pub(crate) struct Context<'c> {
     pub(super) ignored: Cell<usize>,
     /// Whether the field given out last is a pointer in Go.
     pub(super) pointer: Cell<bool>,
+    /// Look at the order of a message's fields before the first of them is given out.
+    pub(super) careful: bool,
+    /// Fields were found out of order when it was too late to be careful.
+    disorder: Cell<bool>,
 }
 
 impl<'c> Context<'c> {
@@ -37,7 +41,16 @@ impl<'c> Context<'c> {
             unknown: Cell::new(0),
             ignored: Cell::new(0),
             pointer: Cell::new(false),
+            careful: false,
+            disorder: Cell::new(false),
         }
+    }
+
+    /// The error that [`decode`] answers with a second, careful attempt.
+    #[cold]
+    pub(super) fn disorder(&self) -> Error {
+        self.disorder.set(true);
+        Error::new(Problem::Split)
     }
 
     pub(crate) fn note_unknown(&self) {
@@ -59,12 +72,35 @@ impl<'c> Context<'c> {
 
     #[cold]
     pub(crate) fn fault(&self, fault: Fault) -> Error {
-        Error::new(fault.problem).or_at(self.offset_of(fault.address))
+        Error::new(fault.malformed.into()).or_at(self.offset_of(fault.address))
     }
 
     #[cold]
     pub(crate) fn error(&self, problem: Problem, at: &[u8]) -> Error {
         Error::new(problem).or_at(self.offset(at))
+    }
+}
+
+/// Decodes a message by what `read` makes of its value.
+///
+/// Every encoder of Kubernetes writes the fields of a message in rising order, so that all parts of a list or map stand
+/// together. That is taken for granted at first, and given up at the first field that is out of order: then `read` is
+/// called again, and each message is looked through before its first field is given out.
+pub(crate) fn decode<'de, R>(
+    message: &'static Message,
+    bytes: &'de [u8],
+    options: &Options<'_>,
+    mut read: impl FnMut(&mut Value<'de, '_>) -> Result<R, Error>,
+) -> Result<(R, super::Lost), Error> {
+    let mut careful = false;
+    loop {
+        let context = Context { careful, ..Context::new(bytes, options) };
+        let result = read(&mut Value::root(&context, message, bytes));
+        if !careful && context.disorder.get() {
+            careful = true;
+            continue;
+        }
+        return result.map(|value| (value, context.lost()));
     }
 }
 
@@ -160,6 +196,49 @@ impl<'de, 'c> Value<'de, 'c> {
             };
         }
         Ok(())
+    }
+
+    /// Text as it stands in the input: what most values are.
+    #[inline]
+    pub(super) fn plain_text(&self) -> Option<&'de str> {
+        match self.source {
+            Source::Wire(Type::Text, Wire::Bytes(bytes)) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    /// The text of a value that is one; the value is null afterwards.
+    pub(super) fn take_text(&mut self) -> Text<'de, 'c> {
+        match std::mem::replace(&mut self.source, Source::Null) {
+            Source::Text(text) => text,
+            _ => Text::Input(""),
+        }
+    }
+
+    /// Whether JSON shows null, of which most types know without a look at the entry that they never do.
+    #[inline]
+    pub(super) fn is_null(&mut self) -> Result<bool, Error> {
+        match self.source {
+            Source::Wire(
+                Type::Text
+                | Type::Nested(_)
+                | Type::Bool
+                | Type::Int32
+                | Type::Int64
+                | Type::Double,
+                _,
+            )
+            | Source::List(..)
+            | Source::Map(..) => Ok(false),
+            _ => {
+                self.resolve()?;
+                Ok(match &self.source {
+                    Source::Null => true,
+                    Source::Tree(tree) => tree.is_null(),
+                    _ => false,
+                })
+            }
+        }
     }
 
     /// The place of the value, for an error that a visitor raises.
@@ -467,7 +546,7 @@ impl<'de> Run<'de> {
 /// Key and value of one entry of a map; what is absent is zero.
 pub(crate) fn map_entry<'de>(ty: Type, wire: Wire<'de>) -> Result<(&'de [u8], Wire<'de>), Problem> {
     let Wire::Bytes(bytes) = wire else { return Err(Problem::WireType) };
-    let parts = Parts::read(bytes).map_err(|fault| fault.problem)?;
+    let parts = Parts::read(bytes).map_err(|fault| Problem::from(fault.malformed))?;
     Ok((parts.bytes(1).unwrap_or_default(), parts.0[1].unwrap_or_else(|| zero(ty))))
 }
 

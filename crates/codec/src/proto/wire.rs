@@ -11,17 +11,35 @@ pub(crate) enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
-/// A problem, and how many bytes of the slice were left where it shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is wrong with the wire, small enough to be handed out of the innermost loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    Truncated,
+    Varint,
+    Tag,
+}
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Truncated => Self::Truncated,
+            Malformed::Varint => Self::Varint,
+            Malformed::Tag => Self::Tag,
+        }
+    }
+}
+
+/// A problem and its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) problem: Problem,
+    pub(crate) malformed: Malformed,
     /// Address of the place; only ever compared with that of the input.
     pub(crate) address: usize,
 }
 
 #[cold]
-fn fault(problem: Problem, at: &[u8]) -> Fault {
-    Fault { problem, address: at.as_ptr() as usize }
+fn fault(malformed: Malformed, at: &[u8]) -> Fault {
+    Fault { malformed, address: at.as_ptr() as usize }
 }
 
 /// Reads one varint off the front of `rest`.
@@ -47,8 +65,8 @@ fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
             return Ok(value);
         }
     }
-    let problem = if rest.len() < 10 { Problem::Truncated } else { Problem::Varint };
-    Err(fault(problem, rest))
+    let malformed = if rest.len() < 10 { Malformed::Truncated } else { Malformed::Varint };
+    Err(fault(malformed, rest))
 }
 
 /// Reads a tag: field number and wire type.
@@ -58,7 +76,7 @@ pub(crate) fn tag(rest: &mut &[u8]) -> Result<(u32, u8), Fault> {
     let tag = varint(rest)?;
     match u32::try_from(tag >> 3) {
         Ok(number) if number != 0 => Ok((number, (tag & 7) as u8)),
-        _ => Err(fault(Problem::Tag, start)),
+        _ => Err(fault(Malformed::Tag, start)),
     }
 }
 
@@ -72,13 +90,35 @@ pub(crate) fn bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Fault> {
             *rest = tail;
             Ok(head)
         }
-        None => Err(fault(Problem::Truncated, start)),
+        None => Err(fault(Malformed::Truncated, start)),
     }
 }
 
 /// Reads one entry.
 #[inline]
 pub(crate) fn entry<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), Fault> {
+    // Most entries have a number below 16, and are small numbers or text of less than 128 bytes: two bytes in front.
+    if let [tag @ 0x08..0x80, second @ ..0x80, tail @ ..] = *rest {
+        match tag & 7 {
+            0 => {
+                *rest = tail;
+                return Ok((u32::from(*tag >> 3), Wire::Varint(u64::from(*second))));
+            }
+            2 => {
+                if let Some((head, tail)) = tail.split_at_checked(usize::from(*second)) {
+                    *rest = tail;
+                    return Ok((u32::from(*tag >> 3), Wire::Bytes(head)));
+                }
+            }
+            _ => {}
+        }
+    }
+    any_entry(rest)
+}
+
+/// The same in general.
+#[inline(never)]
+fn any_entry<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), Fault> {
     let start = *rest;
     let (number, kind) = tag(rest)?;
     let wire = match kind {
@@ -86,7 +126,7 @@ pub(crate) fn entry<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), Fault> {
         2 => Wire::Bytes(bytes(rest)?),
         1 => Wire::Fixed64(u64::from_le_bytes(fixed(rest)?)),
         5 => Wire::Fixed32(u32::from_le_bytes(fixed(rest)?)),
-        _ => return Err(fault(Problem::Tag, start)),
+        _ => return Err(fault(Malformed::Tag, start)),
     };
     Ok((number, wire))
 }
@@ -97,7 +137,7 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Fault> {
             *rest = tail;
             Ok(*head)
         }
-        None => Err(fault(Problem::Truncated, rest)),
+        None => Err(fault(Malformed::Truncated, rest)),
     }
 }
 

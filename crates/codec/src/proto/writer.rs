@@ -23,6 +23,13 @@ const JSON_DEPTH: u16 = 128;
 /// How many notes are kept of unknown and of repeated fields: enough to tell a person.
 const NOTES: usize = 32;
 
+/// Room for the fields of the messages that are open at one time, and for the way to the innermost; both grow if needed.
+const PIECES: usize = 64;
+const PLACES: usize = 16;
+
+/// Room for the zero values of a message.
+const ZEROS: usize = 128;
+
 /// Where a value goes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
@@ -51,6 +58,10 @@ pub(crate) struct Open {
     /// Its first piece.
     first: usize,
     hint: usize,
+    /// By position in the message: a value of the field, or of one inlined in it, was written.
+    seen: u64,
+    /// The position of the current value's field.
+    position: u8,
     close: Close,
     /// Where the current value starts, and the numbers of its field.
     value: usize,
@@ -138,8 +149,8 @@ impl Writer {
         Self {
             out,
             scratch: Vec::new(),
-            pieces: Vec::new(),
-            place: Vec::new(),
+            pieces: Vec::with_capacity(PIECES),
+            place: Vec::with_capacity(PLACES),
             key: String::new(),
             messages: 0,
             json: 0,
@@ -218,6 +229,8 @@ impl Writer {
             start,
             first: self.pieces.len(),
             hint: 0,
+            seen: 0,
+            position: 0,
             close,
             value: start,
             order: [0; 3],
@@ -314,6 +327,7 @@ impl Writer {
                 };
                 let field = message.follow(path);
                 open.order = message.numbers(path);
+                open.position = path[0] - 1;
                 let (ty, number) = (field.ty(), field.number());
                 let target = if field.is_map() {
                     Target::Map(ty, number)
@@ -395,15 +409,13 @@ impl Writer {
             (Kind::Message(_), Some(Place::Field(name))) => {
                 let (start, end) = (open.value, self.out.len());
                 let piece = Piece { order: open.order, start, end };
-                let mine = &mut self.pieces[open.first..];
-                match mine.iter_mut().find(|piece| piece.order == open.order) {
-                    Some(earlier) => {
-                        // As in Go, the last one counts.
-                        *earlier = piece;
-                        self.duplicate(name);
-                    }
-                    None => self.pieces.push(piece),
+                let bit = 1_u64 << open.position;
+                if open.seen & bit != 0 {
+                    self.further(open.first, piece, name);
+                } else {
+                    self.pieces.push(piece);
                 }
+                open.seen |= bit;
             }
             (Kind::Map(_, number), Some(Place::Key(key))) => {
                 let head = put::wrap(&mut self.out, open.value, number);
@@ -415,6 +427,18 @@ impl Writer {
                 self.pieces.push(Piece { order: [0; 3], start: open.value, end: self.out.len() });
             }
             _ => {}
+        }
+    }
+
+    /// A piece of a field, or of an inlined message, that has one already.
+    fn further(&mut self, first: usize, piece: Piece, name: &str) {
+        match self.pieces[first..].iter_mut().find(|earlier| earlier.order == piece.order) {
+            Some(earlier) => {
+                // As in Go, the last one counts.
+                *earlier = piece;
+                self.duplicate(name);
+            }
+            None => self.pieces.push(piece),
         }
     }
 
@@ -474,6 +498,7 @@ impl Writer {
         let pieces = &mut self.pieces[open.first..];
         pieces.sort_unstable_by_key(|piece| piece.order);
         self.scratch.clear();
+        self.scratch.reserve(self.out.len() - open.start + ZEROS);
         emit(message, pieces, 0, &self.out, &mut self.scratch);
         self.pieces.truncate(open.first);
         self.out.truncate(open.start);
@@ -509,18 +534,24 @@ impl Writer {
 fn emit(message: &Message, pieces: &[Piece], level: usize, from: &[u8], to: &mut Vec<u8>) {
     let mut rest = pieces;
     for field in message.by_wire_order() {
-        let count =
-            rest.iter().take_while(|piece| u32::from(piece.order[level]) == field.number()).count();
-        let (mine, others) = rest.split_at(count);
-        rest = others;
-        match (mine.last(), field.message()) {
-            (_, Some(inner)) if field.is_inline() => {
-                let start = to.len();
-                emit(inner, mine, level + 1, from, to);
-                put::wrap(to, start, field.number());
-            }
-            (Some(piece), _) if piece.end > piece.start => {
-                to.extend_from_slice(&from[piece.start..piece.end]);
+        let fits = |piece: &Piece| u32::from(piece.order[level]) == field.number();
+        if let (true, Some(inner)) = (field.is_inline(), field.message()) {
+            let count = rest.iter().take_while(|piece| fits(piece)).count();
+            let (mine, others) = rest.split_at(count);
+            rest = others;
+            let start = to.len();
+            emit(inner, mine, level + 1, from, to);
+            put::wrap(to, start, field.number());
+            continue;
+        }
+        match rest.split_first() {
+            Some((piece, others)) if fits(piece) => {
+                rest = others;
+                if piece.end > piece.start {
+                    to.extend_from_slice(&from[piece.start..piece.end]);
+                } else {
+                    put::absent(to, field);
+                }
             }
             _ => put::absent(to, field),
         }

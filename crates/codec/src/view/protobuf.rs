@@ -4,9 +4,9 @@ use kubestrata_api_types::{ResourceType, Segment};
 use serde::de::DeserializeSeed as _;
 
 use super::pick::Pick;
-use crate::proto::value::{Context, Value};
+use crate::proto::value::decode;
 use crate::proto::{self, Options};
-use crate::{decode, schema};
+use crate::{decode as objects, schema};
 
 /// Calls `out` for each value at `path` of a whole object.
 pub(super) fn field(
@@ -17,7 +17,7 @@ pub(super) fn field(
 ) -> Result<(), proto::Error> {
     let api_version = resource.api_version();
     let options = Options::of(&api_version, &resource.kind);
-    pick(decode::message_of(resource), bytes, &options, path, out)
+    pick(objects::message_of(resource), bytes, &options, path, out)
 }
 
 /// The same for `path` below the metadata, whose message `bytes` are.
@@ -36,9 +36,12 @@ fn pick(
     path: &[Segment],
     out: &mut dyn FnMut(&str),
 ) -> Result<(), proto::Error> {
-    let context = Context::new(bytes, options);
     let mut found = Vec::new();
-    Pick { path, found: &mut found }.deserialize(Value::root(&context, message, bytes))?;
+    decode(message, bytes, options, |value| {
+        // It may be called twice.
+        found.clear();
+        Pick { path, found: &mut found }.deserialize(value)
+    })?;
     found.iter().for_each(|text| out(text));
     Ok(())
 }
