@@ -50,6 +50,15 @@ pub enum ListError {
     },
 }
 
+/// Appends to a buffer that grows by the piece, or by an eighth of what it holds if that is more: doubling would hold
+/// three times an object that is larger than a piece, and growth by pieces alone would copy a large one too often.
+pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    if buffer.capacity() - buffer.len() < bytes.len() {
+        buffer.reserve_exact(bytes.len().max(buffer.len() / 8));
+    }
+    buffer.extend_from_slice(bytes);
+}
+
 /// Turns the bytes of a list, cut anywhere, into its items, one by one.
 ///
 /// It holds at most one incomplete item, of [`Limits::item_bytes`], and what was pushed last. The keys of a JSON list
@@ -105,7 +114,7 @@ impl ListDecoder {
             self.dropped += self.start;
             self.start = 0;
         }
-        self.buffer.extend_from_slice(bytes);
+        grow(&mut self.buffer, bytes);
     }
 
     /// The next part; `None` if more bytes are needed, after the end, and for ever after an error.
@@ -203,6 +212,23 @@ impl ListDecoder {
             Ok(())
         } else {
             Err(ListError::Foreign { kind: kind.into(), api_version: api_version.into() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grow;
+
+    #[test]
+    fn buffers_have_little_room_to_spare() {
+        let (mut buffer, piece) = (Vec::new(), [0; 1000]);
+        for count in 1..=100 {
+            let before = buffer.capacity();
+            grow(&mut buffer, &piece);
+            assert_eq!(buffer.len(), count * piece.len());
+            // What is held while it moves: the old room and the new one.
+            assert!(buffer.capacity() <= before.max(buffer.len() + buffer.len() / 8));
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::encoded::Reading;
 use crate::head::SelfType;
 use crate::json::ScanError;
 use crate::limits::Limits;
+use crate::list::grow;
 
 /// The annotation of the bookmark that ends the initial state (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -93,7 +94,7 @@ impl WatchDecoder {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        self.buffer.extend_from_slice(bytes);
+        grow(&mut self.buffer, bytes);
     }
 
     /// The next event; `None` if more bytes are needed, and for ever after an error.
