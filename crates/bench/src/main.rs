@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod codec;
 mod controller;
+mod counting;
 mod events;
 mod follow;
 mod measure;
@@ -19,7 +21,11 @@ use serde_json::Value;
 
 #[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: counting::Counting<mimalloc::MiMalloc> = counting::Counting(mimalloc::MiMalloc);
+
+#[cfg(feature = "system-allocator")]
+#[global_allocator]
+static ALLOCATOR: counting::Counting<std::alloc::System> = counting::Counting(std::alloc::System);
 
 /// Benchmarks of kubestrata. Each run prints one JSON line.
 #[derive(Debug, Parser)]
@@ -39,6 +45,8 @@ enum What {
     Events(events::Options),
     /// Cached reads.
     Reads(reads::Options),
+    /// The codec on recorded objects. Prints one line for each figure, and a table.
+    Codec(codec::Options),
     /// No-op reconciles.
     Controller(controller::Options),
     /// All of it in a tiny size against the embedded server.
@@ -52,6 +60,7 @@ async fn main() -> ExitCode {
         What::Sync(options) => sync::run(&options).await,
         What::Events(options) => events::run(&options).await,
         What::Reads(options) => reads::run(&options).await,
+        What::Codec(options) => codec::run(&options).await,
         What::Controller(options) => controller::run(&options).await,
         What::Smoke => smoke::run().await,
     };

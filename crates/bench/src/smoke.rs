@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::reads::Rounds;
 use crate::site::{Form, Store, WireFormat, stack};
-use crate::{Result, controller, reads, seed, sync};
+use crate::{Result, codec, controller, reads, seed, sync};
 
 /// Enough that each of the hundred labels and fifty nodes has pods.
 const OBJECTS: u32 = 200;
@@ -37,5 +37,6 @@ pub(crate) async fn run() -> Result {
             return Err(Wrong(line.clone()).into());
         }
     }
+    lines.push(codec::smoke()?);
     Ok(Value::Array(lines))
 }
