@@ -1,5 +1,6 @@
 //! Benchmarks: this project beside its peers, in one run on one machine.
 
+mod footprint;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +33,12 @@ pub(crate) struct Options {
     /// A tiny size against the embedded server: shows that the benchmarks work, and no figures.
     #[arg(long)]
     smoke: bool,
+    /// The codec alone, on the recorded objects, beside serde_json and prost; with `--peers` beside client-go too.
+    #[arg(long)]
+    codec: bool,
+    /// Nothing at run time: what it takes to build a program of ten kinds, cold, beside kube.
+    #[arg(long)]
+    build: bool,
     /// Build and measure the peers too (needs Go), and print ratios.
     #[arg(long)]
     peers: bool,
@@ -54,6 +61,12 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     if options.smoke {
         return smoke().await;
     }
+    if options.build {
+        return footprint::run().await;
+    }
+    if options.codec {
+        return codec(options).await;
+    }
     let ours = build_ours().await?;
     let peers = if options.peers { Some(build_peers().await?) } else { None };
     let server = Server::start(&[]).await?;
@@ -75,6 +88,18 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
 pub(crate) async fn smoke() -> Result<(), Failure> {
     let command = cargo(&["run", "--quiet", "--package", "kubestrata-bench", "--", "smoke"]);
     run::bounded(command, Duration::from_secs(20 * 60)).await
+}
+
+/// The codec on recorded objects. It builds prost's types too, which nothing else needs.
+async fn codec(options: &Options) -> Result<(), Failure> {
+    let build = ["build", "--release", "--package", "kubestrata-bench", "--features", "prost"];
+    run::bounded(cargo(&build), BUILD).await?;
+    let mut command = command(Workspace::load()?.target().join("release/kubestrata-bench"));
+    command.arg("codec").arg("--rounds").arg(options.rounds.to_string());
+    if options.peers {
+        command.arg("--peer-go").arg(build_peers().await?.join("peer-go"));
+    }
+    run::bounded(command, RUN).await
 }
 
 async fn build_ours() -> Result<PathBuf, Failure> {
