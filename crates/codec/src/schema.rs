@@ -181,13 +181,16 @@ impl Message {
     }
 
     /// The way to the field `name`. `hint` is the place in the sorted names to look first, and is moved on, since most
-    /// producers write their fields in alphabetical order.
+    /// producers write their fields in alphabetical order, and leave some out.
     pub(crate) fn path_of(&self, name: &str, hint: &mut usize) -> Option<[u8; 3]> {
-        if let Some(path) = self.names.get(*hint)
-            && self.follow(*path).name == name
-        {
-            *hint += 1;
-            return Some(*path);
+        /// Comparing lengths alone is cheaper than a search, up to about so many.
+        const NEAR: usize = 12;
+        let near = self.names.get(*hint..).unwrap_or_default().iter().take(NEAR);
+        for (passed, path) in near.enumerate() {
+            if self.follow(*path).name == name {
+                *hint += passed + 1;
+                return Some(*path);
+            }
         }
         let found = self.names.binary_search_by(|path| self.follow(*path).name.cmp(name)).ok()?;
         *hint = found + 1;

@@ -52,6 +52,28 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let start = self.at;
+        // Most fields have a number below 16, and are small numbers or text of less than 128 bytes: two bytes in front.
+        if let [tag @ 0x08..0x80, second @ ..0x80, rest @ ..] = &self.bytes[start..self.end] {
+            let (number, length) = (u32::from(*tag >> 3), usize::from(*second));
+            let found = match tag & 7 {
+                0 => Some((Value::Varint(u64::from(*second)), start + 2)),
+                2 if length <= rest.len() => {
+                    let end = start + 2 + length;
+                    Some((Value::Bytes(start + 2..end), end))
+                }
+                _ => None,
+            };
+            if let Some((value, end)) = found {
+                self.at = end;
+                return Ok(Some(Field { number, value, span: start..end }));
+            }
+        }
+        self.next_general().map(Some)
+    }
+
+    /// The next field, which is there, whatever it is.
+    fn next_general(&mut self) -> Result<Field, ScanError> {
+        let start = self.at;
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).map_err(|_| self.error("field number too large"))?;
         if number == 0 {
@@ -73,7 +95,7 @@ impl<'a> Reader<'a> {
             5 => self.fixed(4)?,
             _ => return Err(self.error("unknown wire type")),
         };
-        Ok(Some(Field { number, value, span: start..self.at }))
+        Ok(Field { number, value, span: start..self.at })
     }
 
     fn fixed(&mut self, width: usize) -> Result<Value, ScanError> {
