@@ -9,9 +9,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubestrata_api_types::{Accept, Collection, Format, Kind as _, ListOptions, ResourceType};
-use kubestrata_codec::Encoded;
 use kubestrata_codec::collection::{self, JsonStyle};
-use kubestrata_codec::{Client as _, ClientError, Dynamic, List};
+use kubestrata_codec::{Client as _, ClientError, Dynamic, Encoded, List};
 use serde_json::{Value, json};
 use tokio::time::{Duration, sleep};
 
