@@ -143,8 +143,7 @@ fn a_second_look_at_fields_out_of_order_counts_nothing_twice() {
         let bytes = parts.map(Vec::as_slice).concat();
         let options = Options::default();
         let (map, lost) =
-            super::from_slice_lossy::<ConfigMap>(&bytes, message("v1", "ConfigMap"), &options)
-                .unwrap();
+            from_slice_lossy::<ConfigMap>(&bytes, message("v1", "ConfigMap"), &options).unwrap();
         assert_eq!((map.metadata.name.as_deref(), lost.unknown), (Some("a"), 2));
     }
 }

@@ -84,8 +84,8 @@ impl<'c> Context<'c> {
 /// Decodes a message by what `read` makes of its value.
 ///
 /// Every encoder of Kubernetes writes the fields of a message in rising order, so that all parts of a list or map stand
-/// together. That is taken for granted at first, and given up at the first field that is out of order: then `read` is
-/// called again, and each message is looked through before its first field is given out.
+/// together. That is taken for granted at first, and given up at the first field that is out of order, and at any error:
+/// then `read` is called again, and each message is looked through before its first field is given out.
 pub(crate) fn decode<'de, R>(
     message: &'static Message,
     bytes: &'de [u8],
@@ -96,7 +96,8 @@ pub(crate) fn decode<'de, R>(
     loop {
         let context = Context { careful, ..Context::new(bytes, options) };
         let result = read(&mut Value::root(&context, message, bytes));
-        if !careful && context.disorder.get() {
+        // An error may come of an early part of what is in several parts, of which only the last counts.
+        if !careful && (result.is_err() || context.disorder.get()) {
             careful = true;
             continue;
         }
