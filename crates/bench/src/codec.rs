@@ -15,7 +15,6 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kubestrata_api_types::Kind as _;
 use kubestrata_transport::Config;
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::Value;
 
 use self::cases::Case;
 use self::data::Set;
