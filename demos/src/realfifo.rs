@@ -78,13 +78,13 @@ async fn work(service: &Transport, namespace: &str) -> Result<(), BoxError> {
 /// Makes quick changes, and says so. Gives the version of the last.
 async fn changes(service: &Transport, namespace: &str) -> Result<ResourceVersion, BoxError> {
     say("  a is updated, b is updated, a is updated twice more,");
-    service.update(&config_map(namespace, "a", 1)?).await?;
-    service.update(&config_map(namespace, "b", 1)?).await?;
-    service.update(&config_map(namespace, "a", 2)?).await?;
-    service.update(&config_map(namespace, "a", 3)?).await?;
+    service.update(&Tracked::new(config_map(namespace, "a", 1)?)).await?;
+    service.update(&Tracked::new(config_map(namespace, "b", 1)?)).await?;
+    service.update(&Tracked::new(config_map(namespace, "a", 2)?)).await?;
+    service.update(&Tracked::new(config_map(namespace, "a", 3)?)).await?;
     say("  c is made, updated and deleted, b is deleted, d is made");
     service.create(&config_map(namespace, "c", 0)?).await?;
-    service.update(&config_map(namespace, "c", 1)?).await?;
+    service.update(&Tracked::new(config_map(namespace, "c", 1)?)).await?;
     for name in ["c", "b"] {
         let key = ObjectKey::namespaced(namespace, name);
         service.delete::<ConfigMap>(&key, DeleteOptions::default()).await?;

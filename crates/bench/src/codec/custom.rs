@@ -68,7 +68,7 @@ pub(super) fn widget(index: u32) -> Value {
                     "headerValue": format!("tenant-{number}; \"quoted\" and {{braced}}") })
         });
         json!({
-            "name": format!("rule-{number}"), "enabled": number % 3 != 0, "weight": number,
+            "name": format!("rule-{number}"), "enabled": !number.is_multiple_of(3), "weight": number,
             "description": "Routes what fits to the hosts below, in turn, by weight.",
             "hosts": (0..4).map(|host| format!("host-{host}.rule-{number}.example")).collect::<Vec<_>>(),
             "matches": matches.collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubestrata_api_types::{Accept, Collection, Format, Kind as _, ListOptions, ResourceType};
 use kubestrata_codec::collection::{self, JsonStyle};
-use kubestrata_codec::{Client as _, ClientError, Dynamic, Encoded, List};
+use kubestrata_codec::{Client as _, ClientError, Dynamic, Encoded, List, Tracked};
 use serde_json::{Value, json};
 use tokio::time::{Duration, sleep};
 
@@ -33,7 +33,7 @@ pub(super) async fn record(stack: &Stack, folder: &Path) -> Result {
         let mut running = pod(&namespaces[1], index);
         created(stack.create(&running).await)?;
         running.status = Some(status(&running, index)?);
-        stack.update_status(&running).await?;
+        stack.update_status(&Tracked::new(running)).await?;
     }
     for index in 0..4 {
         created(stack.create(&slice(index)?).await)?;
@@ -45,7 +45,7 @@ pub(super) async fn record(stack: &Stack, folder: &Path) -> Result {
         let widget = Dynamic { resource: Arc::clone(&resource), value: custom::widget(index) };
         // The server takes a moment until it serves the new kind.
         let mut attempts = 0;
-        while let Err(error) = created(stack.create_dynamic(&widget).await) {
+        while let Err(error) = created(stack.create(&widget).await) {
             attempts += 1;
             if attempts > 50 {
                 return Err(error);
