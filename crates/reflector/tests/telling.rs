@@ -1,6 +1,8 @@
 //! What is told to people: spans and log lines. In a program of its own: tests beside it could reach a line first and make
 //! tracing remember that nobody listens.
 
+#![expect(clippy::unwrap_used, reason = "a test: a failure is a panic")]
+
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use kubestrata_api_types::{FOREVER, Tick};
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::ordered::Ordered;
 use crate::state::{Change, Config, From, Item, Snapshot, State, TooOld};
+use crate::wake::Wake;
 use crate::watcher::{WatchConfig, Watcher};
 
 /// How often a wait for a revision looks whether the source has progressed without a change of this resource
@@ -22,8 +22,7 @@ pub struct WatchCache<T>(Arc<Shared<T>>);
 
 pub(crate) struct Shared<T> {
     pub(crate) state: Mutex<State<T>>,
-    /// Changes at every change of the state; `None` once the cache is closed.
-    pub(crate) wake: watch::Sender<Option<u64>>,
+    pub(crate) wake: Wake,
     origin: Instant,
     delivered: Delivered,
 }
@@ -50,7 +49,7 @@ impl<T> Clone for WatchCache<T> {
 
 impl<T> fmt::Debug for WatchCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchCache").field("wake", &*self.0.wake.borrow()).finish_non_exhaustive()
+        f.debug_struct("WatchCache").field("wake", &self.0.wake).finish_non_exhaustive()
     }
 }
 
@@ -69,7 +68,7 @@ impl<T: Item> WatchCache<T> {
     ) -> Self {
         Self(Arc::new(Shared {
             state: Mutex::new(State::new(config)),
-            wake: watch::Sender::new(Some(0)),
+            wake: Wake::default(),
             origin: Instant::now(),
             delivered: Box::new(delivered),
         }))
@@ -82,7 +81,7 @@ impl<T: Item> WatchCache<T> {
             ordered.insert(key, value);
         }
         self.0.state.lock().replace(ordered, revision);
-        self.wake(revision);
+        self.0.wake.changed();
     }
 
     /// A change happened. Changes must come in the order of their revisions, each above the cache's.
@@ -90,21 +89,13 @@ impl<T: Item> WatchCache<T> {
         let revision = change.revision;
         let now = Tick::from_origin(self.0.origin.elapsed());
         self.0.state.lock().apply(now, change);
-        self.wake(revision);
+        self.0.wake.changed();
     }
 
     /// All changes up to `revision` have been applied.
     pub fn progress(&self, revision: u64) {
         self.0.state.lock().progress(revision);
-        self.wake(revision);
-    }
-
-    fn wake(&self, revision: u64) {
-        self.0.wake.send_modify(|value| {
-            if value.is_some() {
-                *value = Some(revision);
-            }
-        });
+        self.0.wake.changed();
     }
 
     /// Forgets history up to and including `revision`, as time does by itself: for tests of what an expired version does.
@@ -114,7 +105,7 @@ impl<T: Item> WatchCache<T> {
 
     /// Ends all watchers, now and later: the resource is no longer served.
     pub fn close(&self) {
-        self.0.wake.send_replace(None);
+        self.0.wake.close();
     }
 
     /// The revision of the state.
@@ -141,8 +132,8 @@ impl<T: Item> WatchCache<T> {
     /// [`NotFresh`] after `patience`.
     pub async fn fresh(&self, revision: u64, patience: Duration) -> Result<(), NotFresh> {
         let deadline = Instant::now() + patience.min(FOREVER);
-        let mut wake = self.0.wake.subscribe();
         loop {
+            let seen = self.0.wake.changes();
             let current = self.revision();
             if current >= revision {
                 return Ok(());
@@ -153,7 +144,7 @@ impl<T: Item> WatchCache<T> {
             }
             let pause = PROGRESS_INTERVAL.min(deadline - now);
             // The revision is looked at again whichever way this ends.
-            let _ = tokio::time::timeout(pause, wake.changed()).await;
+            let _ = tokio::time::timeout(pause, self.0.wake.beyond(seen)).await;
         }
     }
 
@@ -163,10 +154,8 @@ impl<T: Item> WatchCache<T> {
     ///
     /// [`TooOld`] if history no longer holds all changes after the revision.
     pub fn watch(&self, from: From, config: WatchConfig) -> Result<Watcher<T>, TooOld> {
-        // Subscribed before the position is taken: no change between the two is slept through.
-        let wake = self.0.wake.subscribe();
         let (position, snapshot) = self.0.current(|state| state.start(from))?;
-        Ok(Watcher::new(self.0.clone(), wake, position, snapshot, config))
+        Ok(Watcher::new(self.0.clone(), position, snapshot, config))
     }
 }
 

@@ -11,6 +11,7 @@ mod ordered;
 mod state;
 
 mod cache;
+mod wake;
 mod watcher;
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cache::Shared;
@@ -78,7 +77,8 @@ pub enum End {
 /// A cursor over the history of a [`WatchCache`](crate::WatchCache).
 pub struct Watcher<T> {
     shared: Arc<Shared<T>>,
-    wake: watch::Receiver<Option<u64>>,
+    /// The changes that there were when the state was read last.
+    seen: u64,
     position: Position,
     initial: Option<Iter<T>>,
     owes_end: bool,
@@ -102,7 +102,6 @@ impl<T> fmt::Debug for Watcher<T> {
 impl<T: Item> Watcher<T> {
     pub(crate) fn new(
         shared: Arc<Shared<T>>,
-        wake: watch::Receiver<Option<u64>>,
         position: Position,
         snapshot: Option<Snapshot<T>>,
         config: WatchConfig,
@@ -111,7 +110,7 @@ impl<T: Item> Watcher<T> {
         let interval = config.bookmarks.then_some(config.bookmark_interval);
         Self {
             shared,
-            wake,
+            seen: 0,
             position,
             initial: snapshot.map(|snapshot| snapshot.items.iter_from(&config.prefix, "")),
             owes_end,
@@ -146,8 +145,7 @@ impl<T: Item> Watcher<T> {
             tokio::select! {
                 // Changes before the clock, so that a bookmark or the end never overtakes one.
                 biased;
-                // An error means that the cache is gone, which `try_next` sees as closed.
-                _ = self.wake.changed() => {}
+                () = self.shared.wake.beyond(self.seen) => {}
                 () = tokio::time::sleep_until(due) => {}
             }
         }
@@ -158,7 +156,9 @@ impl<T: Item> Watcher<T> {
         if let Some(end) = self.ended {
             return Some(Next::End(end));
         }
-        if self.wake.borrow_and_update().is_none() {
+        // Before the state is read: no change between the two is slept through.
+        self.seen = self.shared.wake.changes();
+        if self.shared.wake.is_closed() {
             return Some(self.end(End::Closed));
         }
         if let Some(initial) = &mut self.initial {

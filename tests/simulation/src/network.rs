@@ -1,6 +1,7 @@
 //! The network between the clients and the server: it refuses, delays, breaks, repeats and loses.
 
 mod connection;
+mod crashes;
 mod faults;
 mod frames;
 
@@ -16,11 +17,11 @@ use kubestrata_api_types::{BoxError, BoxFuture, Status, reason};
 use kubestrata_apiserver::Server;
 use kubestrata_testkit::FakeWorld;
 use kubestrata_transport::RequestBody;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceExt as _};
 
 use self::connection::{Chunks, Connection};
+use self::crashes::Crashes;
 pub(crate) use self::faults::Rates;
 use crate::log::note;
 use crate::sim::Sim;
@@ -30,8 +31,7 @@ pub(crate) struct Network {
     sim: Arc<Sim>,
     world: FakeWorld,
     state: Mutex<State>,
-    /// Counts the crashes of servers. Connections look at it.
-    crashes: watch::Sender<u64>,
+    crashes: Crashes,
 }
 
 struct State {
@@ -47,8 +47,7 @@ impl Network {
     pub(crate) fn new(sim: Arc<Sim>, world: FakeWorld, server: Server) -> Arc<Self> {
         let state =
             State { server, rates: Rates::default(), down_until: Instant::now(), requests: 0 };
-        let crashes = watch::Sender::new(0);
-        Arc::new(Self { sim, world, state: Mutex::new(state), crashes })
+        Arc::new(Self { sim, world, state: Mutex::new(state), crashes: Crashes::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -80,7 +79,7 @@ impl Network {
         state.server = next;
         state.down_until = Instant::now() + down;
         drop(state);
-        self.crashes.send_modify(|crashes| *crashes += 1);
+        self.crashes.happen();
     }
 
     fn chance(&self, percent: u64, what: &'static str) -> bool {
@@ -109,7 +108,7 @@ impl Network {
             return refusal.answer().await;
         }
         // From here on the request is with this server, and is lost with it.
-        let crashes = self.crashes.subscribe();
+        let crashes = self.crashes.count();
         let (server, rates) = {
             let state = self.lock();
             (state.server.clone(), state.rates)

@@ -12,7 +12,6 @@ use http::Response;
 use http_body_util::{BodyExt as _, StreamBody};
 use kubestrata_api_types::{BoxError, Format};
 use kubestrata_apiserver::Body;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Network, Rates, frames};
@@ -71,7 +70,8 @@ pub(super) struct Connection {
     /// It ends in this way now.
     ending: Option<End>,
     over: bool,
-    crashes: watch::Receiver<u64>,
+    /// The crashes that do not concern it.
+    crashes: u64,
 }
 
 impl Connection {
@@ -80,7 +80,7 @@ impl Connection {
         number: u64,
         body: Body,
         watch: Option<Format>,
-        crashes: watch::Receiver<u64>,
+        crashes: u64,
     ) -> Self {
         Self {
             network,
@@ -144,7 +144,7 @@ impl Connection {
             if let Some(end) = self.ending {
                 return self.finish(end).await;
             }
-            if self.crashes.has_changed().unwrap_or(false) {
+            if self.network.crashes.count() != self.crashes {
                 self.crashed();
             } else if let Some(frame) = self.out.pop_front() {
                 if let Some(piece) = self.send(frame).await {
@@ -165,7 +165,7 @@ impl Connection {
         tokio::select! {
             // In the order of urgency, and always the same, so that a seed replays.
             biased;
-            _ = self.crashes.changed() => self.crashed(),
+            () = self.network.crashes.beyond(self.crashes) => self.crashed(),
             () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {
                 self.when = When::Never;
                 self.doom();
@@ -219,7 +219,7 @@ impl Connection {
             tokio::select! {
                 // What is on its way when the server crashes never arrives.
                 biased;
-                _ = self.crashes.changed() => {
+                () = self.network.crashes.beyond(self.crashes) => {
                     self.crashed();
                     return None;
                 }
@@ -240,7 +240,7 @@ impl Connection {
     }
 
     fn crashed(&mut self) {
-        self.crashes.mark_unchanged();
+        self.crashes = self.network.crashes.count();
         let end = match self.network.world.below(3) {
             0 => End::Reset,
             1 => End::Close,
