@@ -86,7 +86,6 @@ impl<T: Item> WatchCache<T> {
 
     /// A change happened. Changes must come in the order of their revisions, each above the cache's.
     pub fn apply(&self, change: Change<T>) {
-        let revision = change.revision;
         let now = Tick::from_origin(self.0.origin.elapsed());
         self.0.state.lock().apply(now, change);
         self.0.wake.changed();

@@ -51,13 +51,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "resume a watch from the last initial event",
         file: "crates/reflector/src/state/recover.rs",
-        from: "            Phase::Streaming(streaming) => self.streaming_failed(&streaming, fault, now),",
-        to: "            Phase::Streaming(mut streaming) if streaming.events > 0 => {
-                let state = streaming.gather.take(ResourceVersion::UNSET);
-                self.last = state.items.last().map(T::resource_version).unwrap_or_default();
-                self.phase = Phase::BeginWatch;
-            }
-            Phase::Streaming(streaming) => self.streaming_failed(&streaming, fault, now),",
+        from: "                self.streaming_failed(&streaming, fault, now);",
+        to: "                if streaming.events > 0 {
+                    let mut streaming = streaming;
+                    let state = streaming.gather.take(ResourceVersion::UNSET);
+                    self.last = state.items.last().map(T::resource_version).unwrap_or_default();
+                    self.phase = Phase::BeginWatch;
+                } else {
+                    self.streaming_failed(&streaming, fault, now);
+                }",
     },
     Mutant {
         name: "take a streaming list without its end bookmark for whole",
@@ -76,21 +78,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "resume a watch where the list was",
-        file: "crates/reflector/src/state.rs",
+        file: "crates/reflector/src/state/receive.rs",
         from: "advance(&mut self.last, version);",
         to: "let _ = version;",
     },
     Mutant {
         name: "no relist after 410",
         file: "crates/reflector/src/state/recover.rs",
-        from: "_ => self.relist(During::Watch, fault, None, now),",
-        to: "_ => self.retry_watch(fault, None, now),",
+        from: "_ => self.relist(During::Watch, fault, now),",
+        to: "_ => self.retry_watch(fault, now),",
     },
     Mutant {
         name: "relist in pages exactly what is known already",
         file: "crates/reflector/src/state/ask.rs",
-        from: "version_match: exact.then_some(VersionMatch::NotOlderThan),",
-        to: "version_match: exact.then_some(VersionMatch::NotOlderThan).filter(|_| false),",
+        from: "let version_match = exact.then_some(VersionMatch::NotOlderThan);",
+        to: "let version_match = exact.then_some(VersionMatch::NotOlderThan).filter(|_| false);",
     },
     Mutant {
         name: "wait for ever for a version that will not come",

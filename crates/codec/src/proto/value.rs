@@ -203,7 +203,12 @@ impl<'de, 'c> Value<'de, 'c> {
     #[inline]
     pub(super) fn plain_text(&self) -> Option<&'de str> {
         match self.source {
-            Source::Wire(Type::Text, Wire::Bytes(bytes)) => std::str::from_utf8(bytes).ok(),
+            // What is too long is refused where the value is looked at in full.
+            Source::Wire(Type::Text, Wire::Bytes(bytes))
+                if bytes.len() <= self.context.options.string_bytes =>
+            {
+                std::str::from_utf8(bytes).ok()
+            }
             _ => None,
         }
     }

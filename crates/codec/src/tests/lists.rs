@@ -82,7 +82,10 @@ fn streamed_lists_are_what_a_server_sends_and_what_one_message_gives() {
         transcode::to_json(whole, message, &Options::of(&api_version, &kind), &mut buffered)
             .unwrap();
         buffered.push(b'\n');
-        assert_eq!(String::from_utf8_lossy(&buffered), String::from_utf8_lossy(&text), "{plural}");
+        // Protobuf does not tell an empty list from none, and Go shows none as null.
+        let shown =
+            String::from_utf8(text.clone()).unwrap().replace(r#""items":[]}"#, r#""items":null}"#);
+        assert_eq!(String::from_utf8_lossy(&buffered), shown, "{plural}");
         let mut buffered = Vec::new();
         transcode::to_protobuf(&text, message, &mut buffered).unwrap();
         assert_eq!(envelope::close(&api_version, &kind, &buffered), bytes, "{plural}");
