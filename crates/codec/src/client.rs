@@ -208,7 +208,7 @@ pub trait Client: EncodedService {
     ///
     /// # Errors
     ///
-    /// [`ClientError`]. The stream's own errors hold a [`Status`] where the server sent one.
+    /// [`ClientError`]. The stream's own errors hold a [`Status`](kubestrata_api_types::Status) where the server sent one.
     fn watch(
         &self,
         collection: Collection,

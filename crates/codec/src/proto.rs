@@ -47,7 +47,7 @@ pub struct Options<'a> {
     /// How deep messages may nest; [`DEPTH`] by default. A `JSONSchemaProps` may hold others without end, so that without
     /// a limit a few kilobytes of input would overflow the stack.
     pub depth: u16,
-    /// Bytes of one string, key or bytes field; that of [`Limits`](crate::Limits) by default. Strings are copied into the
+    /// Bytes of one string, key or bytes field; that of [`Limits`] by default. Strings are copied into the
     /// value, once each, so that a small input cannot make much of them.
     pub string_bytes: usize,
 }

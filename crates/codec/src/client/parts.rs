@@ -33,7 +33,7 @@ pub enum Deletion {
     Pending(Encoded),
 }
 
-/// The service that [`Client`] is implemented for, as one bound.
+/// The service that [`Client`](super::Client) is implemented for, as one bound.
 pub trait EncodedService:
     Service<ApiRequest, Response = ApiResponse<Encoded>, Error: Into<BoxError> + Send, Future: Send>
     + Clone
@@ -56,7 +56,7 @@ impl<S> EncodedService for S where
 {
 }
 
-/// How [`Client::write`] writes.
+/// How [`Client::write`](super::Client::write) writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these ways")]
 pub enum Write {
