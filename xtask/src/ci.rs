@@ -40,8 +40,10 @@ async fn steps(table: &mut Table) -> Result<(), Failure> {
     doc.env("RUSTDOCFLAGS", "-D warnings");
     table.command("doc", doc, 20 * MINUTE).await?;
     table.step("check each crate alone", alone(&workspace)).await?;
-    // Compiles what it packed: a file that a crate reads but does not ship shows only so.
-    table.cargo(&["package", "--workspace", "--quiet", "--allow-dirty"], 40 * MINUTE).await?;
+    // Not compiled: cargo keeps what it unpacked for an earlier run in this folder with the same version, and would compile
+    // that. Before a release `cargo package --workspace` belongs on a fresh clone.
+    let package = ["package", "--workspace", "--quiet", "--no-verify", "--allow-dirty"];
+    table.cargo(&package, 10 * MINUTE).await?;
     if workspace.has_member("kubestrata-bench") {
         table.step("bench --smoke", bench::smoke()).await?;
     }
