@@ -16,7 +16,6 @@ mod group;
 mod handlers;
 mod lifecycle;
 mod own_store;
-mod spans;
 mod vectors;
 
 /// Writes down what it is told: `+a@1!` (initial), `+a@1`, `a@1~a@2`, `-a@2`, `-a@2?` (final state unknown).

@@ -1,14 +1,14 @@
-//! What is traced: where something happens, never what an object holds.
+//! What is traced: where something happens, never what an object holds. In a program of its own: tests beside it could
+//! reach a line first and make tracing remember that nobody listens.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kubestrata_testkit::Thing;
+use kubestrata_informer::{Config, Handler, HandlerConfig, Informer, Transform};
+use kubestrata_testkit::{Scripted, Thing, things};
 use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
-
-use super::{Log, server, settle, with};
-use crate::{Config, HandlerConfig, Transform};
 
 #[derive(Debug, Clone, Default)]
 struct Buffer(Arc<Mutex<Vec<u8>>>);
@@ -32,6 +32,16 @@ impl<'a> MakeWriter<'a> for Buffer {
     }
 }
 
+struct Panics;
+
+impl Handler<Thing> for Panics {
+    fn on_add(&self, _: &Thing, _: bool) {
+        panic!("of the test");
+    }
+    fn on_update(&self, _: &Thing, _: &Thing) {}
+    fn on_delete(&self, _: &Thing, _: bool) {}
+}
+
 #[tokio::test(start_paused = true)]
 async fn traces_name_informer_and_handler_and_hold_no_contents() {
     let buffer = Buffer::default();
@@ -41,31 +51,21 @@ async fn traces_name_informer_and_handler_and_hold_no_contents() {
         .with_writer(buffer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let server = server(
+    let server: Scripted<Thing> = Scripted::parse(
         "watch: +a@1{password=hunter2} +bad@2{.spec.token=hunter2} ?c@3 end@3 \
          ~a@4{password=hunter2} -a@5{password=hunter2} wait=5s gone | watch: +a@9{password=hunter2} end@9",
-    );
+    )
+    .unwrap();
     let transform = Transform::new(|thing: Thing| {
         assert_ne!(thing.name, "bad", "hunter2");
         Some(thing)
     });
     let config = Config { name: "mine".into(), transform: Some(transform), ..Config::default() };
-    let informer = with(&server, config);
-    struct Panics(Log);
-    impl crate::Handler<Thing> for Panics {
-        fn on_add(&self, _: &Thing, _: bool) {
-            panic!("of the test");
-        }
-        fn on_update(&self, old: &Thing, new: &Thing) {
-            self.0.on_update(old, new);
-        }
-        fn on_delete(&self, _: &Thing, _: bool) {}
-    }
+    let informer = Informer::new(Arc::new(server), things(), config);
     let named = HandlerConfig { name: "watcher".into(), ..HandlerConfig::default() };
-    informer.add_handler(Panics(Log::default()), named).unwrap();
+    informer.add_handler(Panics, named).unwrap();
     informer.start();
-    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
-    settle().await;
+    tokio::time::sleep(Duration::from_secs(31)).await;
     informer.stop().await;
     let text = String::from_utf8(buffer.0.lock().clone()).unwrap();
     assert!(text.contains("informer{name=\"mine\" resource=things.test.kubestrata.dev"), "{text}");
