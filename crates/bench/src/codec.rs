@@ -47,8 +47,8 @@ pub(crate) struct Options {
     peer_go: Option<PathBuf>,
 }
 
-/// What one case took, per object.
-#[derive(Debug, Clone, PartialEq)]
+/// What one case took, per object; also a line of `peer-go codec`.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 struct Figure {
     set: String,
     what: String,

@@ -9,11 +9,13 @@ mod lossless;
 mod recorded;
 mod status;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubestrata_api_types::{
-    Answer, Collection, Event, FieldPath, Format, Kind as _, ListPart, Object, ResourceType, View,
+    Answer, Collection, Event, FieldPath, Format, Kind as _, ListMeta, ListPart, Object,
+    ResourceType, View,
 };
 
 use crate::{Encoded, Limits, ListDecoder, WatchDecoder, WatchError, decode_object};
@@ -27,6 +29,35 @@ const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","nam
 
 fn pods() -> Arc<ResourceType> {
     Arc::new(Pod::resource().clone())
+}
+
+/// What a real server sent.
+fn recorded(name: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+/// Reads a list that arrives in pieces of `size` bytes.
+fn read_list(
+    collection: Collection,
+    format: Format,
+    body: &[u8],
+    size: usize,
+) -> (Vec<Encoded>, ListMeta) {
+    let mut decoder = ListDecoder::new(collection, format, Limits::default());
+    let (mut items, mut found) = (Vec::new(), None);
+    for piece in body.chunks(size) {
+        decoder.push(piece);
+        while let Some(part) = decoder.next().unwrap() {
+            match part {
+                ListPart::Item(item) => items.push(item),
+                ListPart::Meta(meta) => found = Some(meta),
+                ListPart::Unreadable(error) => panic!("{error}"),
+            }
+        }
+    }
+    decoder.finish().unwrap();
+    (items, found.unwrap())
 }
 
 /// What `Object` tells, as text.

@@ -4,22 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use serde::Deserialize;
-
 use super::{Figure, median};
 use crate::Result;
-
-/// A line of `peer-go codec`.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Line {
-    set: String,
-    what: String,
-    by: String,
-    input: f64,
-    ns: f64,
-    allocations: f64,
-    allocated: f64,
-}
 
 /// The peer failed.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +13,7 @@ pub(super) struct Line {
 struct Failed;
 
 /// One round of all of its cases.
-pub(super) fn round(program: &Path, data: &Path) -> Result<Vec<Line>> {
+pub(super) fn round(program: &Path, data: &Path) -> Result<Vec<Figure>> {
     let output = Command::new(program).arg("codec").arg(data).output()?;
     if !output.status.success() {
         return Err(Failed.into());
@@ -37,13 +23,13 @@ pub(super) fn round(program: &Path, data: &Path) -> Result<Vec<Line>> {
 }
 
 /// The medians of all rounds.
-pub(super) fn medians(rounds: Vec<Vec<Line>>) -> Vec<Figure> {
-    let mut cases: BTreeMap<(String, String, String), Vec<Line>> = BTreeMap::new();
+pub(super) fn medians(rounds: Vec<Vec<Figure>>) -> Vec<Figure> {
+    let mut cases: BTreeMap<(String, String, String), Vec<Figure>> = BTreeMap::new();
     for line in rounds.into_iter().flatten() {
         let key = (line.set.clone(), line.what.clone(), line.by.clone());
         cases.entry(key).or_default().push(line);
     }
-    let of = |lines: &[Line], part: fn(&Line) -> f64| {
+    let of = |lines: &[Figure], part: fn(&Figure) -> f64| {
         median(&mut lines.iter().map(part).collect::<Vec<_>>())
     };
     cases

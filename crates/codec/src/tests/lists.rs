@@ -1,43 +1,20 @@
 //! Lists as kube-apiserver sent them: what the streaming encoders join, and what the transcoder makes of the whole list as
 //! one message, are its bytes.
 
-use std::path::PathBuf;
-
 use k8s_openapi::api::core::v1::Pod;
 use kubestrata_api_types::{
-    Answer, Collection, Format, Kind as _, ListMeta, ListPart, Operation, ResourceType,
+    Answer, Collection, Format, Kind as _, ListMeta, Operation, ResourceType,
 };
 
 use super::client::service;
+use super::{read_list, recorded};
 use crate::collection::{self, JsonStyle};
 use crate::proto::Options;
-use crate::{
-    Client as _, ClientError, Encoded, Limits, ListDecoder, Table, decode_object, envelope, schema,
-    transcode,
-};
-
-fn recorded(name: &str) -> Vec<u8> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
-    std::fs::read(folder.join(name)).unwrap()
-}
+use crate::{Client as _, ClientError, Encoded, Table, decode_object, envelope, schema, transcode};
 
 /// Reads a list that arrives in small pieces.
 fn read(resource: &ResourceType, format: Format, body: &[u8]) -> (Vec<Encoded>, ListMeta) {
-    let collection = Collection::new(resource.clone());
-    let mut decoder = ListDecoder::new(collection, format, Limits::default());
-    let (mut items, mut found) = (Vec::new(), None);
-    for piece in body.chunks(13) {
-        decoder.push(piece);
-        while let Some(part) = decoder.next().unwrap() {
-            match part {
-                ListPart::Item(item) => items.push(item),
-                ListPart::Meta(meta) => found = Some(meta),
-                ListPart::Unreadable(error) => panic!("{error}"),
-            }
-        }
-    }
-    decoder.finish().unwrap();
-    (items, found.unwrap())
+    read_list(Collection::new(resource.clone()), format, body, 13)
 }
 
 #[test]

@@ -1,23 +1,16 @@
 //! What a real server sent is read, and written again byte for byte.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubestrata_api_types::{
-    Answer, Collection, Event, Format, Kind as _, ListMeta, ListPart, Object as _, ResourceType,
-    Scope,
+    Answer, Collection, Event, Format, Kind as _, ListMeta, Object as _, ResourceType, Scope,
 };
 
-use super::head;
+use super::{head, read_list, recorded};
 use crate::collection::{self, JsonStyle};
 use crate::frame::{self, EventType};
-use crate::{Encoded, Limits, ListDecoder, WatchDecoder, WatchError, decode_object, decode_status};
-
-fn recorded(name: &str) -> Vec<u8> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
-    std::fs::read(folder.join(name)).unwrap()
-}
+use crate::{Encoded, Limits, WatchDecoder, WatchError, decode_object, decode_status};
 
 fn format_of(name: &str) -> Format {
     if name.ends_with(".pb") { Format::Protobuf } else { Format::Json }
@@ -38,18 +31,7 @@ fn foos() -> Collection {
 }
 
 fn list(name: &str, collection: Collection) -> (Vec<Encoded>, ListMeta) {
-    let mut decoder = ListDecoder::new(collection, format_of(name), Limits::default());
-    decoder.push(&recorded(name));
-    let (mut items, mut found) = (Vec::new(), None);
-    while let Some(part) = decoder.next().unwrap() {
-        match part {
-            ListPart::Item(item) => items.push(item),
-            ListPart::Meta(meta) => found = Some(meta),
-            ListPart::Unreadable(error) => panic!("{error}"),
-        }
-    }
-    decoder.finish().unwrap();
-    (items, found.unwrap())
+    read_list(collection, format_of(name), &recorded(name), usize::MAX)
 }
 
 #[test]
