@@ -41,9 +41,10 @@ impl Part {
         self.namespace().is_none_or(|own| namespace == Some(own))
     }
 
-    /// Whether the informer's selectors choose an object of a namespace that it covers.
+    /// Whether the informer's selectors and shard choose an object of a namespace that it covers.
     pub(crate) fn selects(&self, object: &Encoded) -> bool {
         self.selection.labels.matches_object(object)
+            && self.selection.shard.as_ref().is_none_or(|shard| shard.matches(object))
             && self.selection.fields.terms().iter().all(|term| {
                 let Ok(path) = term.field.parse::<FieldPath>() else { return true };
                 let mut found = String::new();

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use kubestrata_api_types::{Collection, FieldSelector, LabelSelector, ListWatch};
+use kubestrata_api_types::{Collection, FieldSelector, LabelSelector, ListWatch, ShardSelector};
+use kubestrata_reflector as reflector;
 use kubestrata_store_index::Stored;
 use parking_lot::Mutex;
 
@@ -20,6 +21,9 @@ pub struct Selection {
     pub labels: LabelSelector,
     /// Only objects with these field values.
     pub fields: FieldSelector,
+    /// KEP-5866: only objects of this shard; `None` means all. A server that does not know shards sends everything, and
+    /// what is not of the shard is left out here; see [`reflector::Config::shard`].
+    pub shard: Option<ShardSelector>,
 }
 
 impl Selection {
@@ -36,15 +40,35 @@ impl Selection {
         self.fields = fields;
         self
     }
+
+    /// KEP-5866: only objects of this shard.
+    #[must_use]
+    pub fn shard(mut self, shard: ShardSelector) -> Self {
+        self.shard = Some(shard);
+        self
+    }
+
+    /// Makes a reflector of [`collection`](Self::collection) follow just these objects, whatever it would have selected
+    /// before. An [`InformerFactory`] does so by itself.
+    pub fn choose_in(&self, config: &mut reflector::Config) {
+        let Self { collection: _, labels, fields, shard } = self;
+        config.labels.clone_from(labels);
+        config.fields.clone_from(fields);
+        config.shard.clone_from(shard);
+    }
 }
 
 impl From<Collection> for Selection {
     fn from(collection: Collection) -> Self {
-        Self { collection, labels: LabelSelector::default(), fields: FieldSelector::default() }
+        let (labels, fields) = (LabelSelector::default(), FieldSelector::default());
+        Self { collection, labels, fields, shard: None }
     }
 }
 
 /// Makes informers over one source, one for each selection (client-go `SharedInformerFactory`).
+///
+/// Who asks for equal selections shares an informer; another namespace, selector, shard, representation or list of pruned
+/// fields is another selection.
 ///
 /// It counts references: an informer lives as long as somebody else holds a handle to it, and is made anew when it is
 /// asked for after that. A clone is another handle to the same factory.
@@ -63,7 +87,8 @@ struct State<T: Stored> {
 }
 
 impl<T: Stored> InformerFactory<T> {
-    /// A factory over `source`. `config` holds for each informer, apart from the selectors of its reflector.
+    /// A factory over `source`. `config` holds for each informer, apart from the selectors and the shard of its
+    /// reflector, which only the selection says.
     pub fn new(source: Arc<dyn ListWatch<T>>, config: Config<T>) -> Self {
         let state = Mutex::new(State { started: false, informers: Vec::new() });
         Self(Arc::new(Inner { source, config, state }))
@@ -94,8 +119,7 @@ impl<T: Stored> InformerFactory<T> {
             return informer;
         }
         let mut config = change(self.0.config.clone());
-        config.reflector.labels = selection.labels.clone();
-        config.reflector.fields = selection.fields.clone();
+        selection.choose_in(&mut config.reflector);
         let source = Arc::clone(&self.0.source);
         let informer = Informer::new(source, selection.collection.clone(), config);
         state.informers.retain(|(other, core)| core.strong_count() > 0 && *other != selection);

@@ -11,6 +11,7 @@ use crate::{Config, Handler, Informer};
 mod backlog;
 mod bugs;
 mod convergence;
+mod factory;
 mod gone;
 mod group;
 mod handlers;

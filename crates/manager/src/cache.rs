@@ -201,9 +201,11 @@ fn selection(
     if !options.keep_managed_fields {
         prune.push(FieldPath::managed_fields());
     }
-    Selection::from(collection.prune(prune))
+    let mut selection = Selection::from(collection.prune(prune))
         .labels(options.labels.clone())
-        .fields(options.fields.clone())
+        .fields(options.fields.clone());
+    selection.shard.clone_from(&options.shard);
+    selection
 }
 
 impl fmt::Debug for Cache {

@@ -1,6 +1,6 @@
 //! The vectors C1 to C10.
 
-use kubestrata_api_types::{FieldSelector, FieldTerm, ListPart};
+use kubestrata_api_types::{FieldSelector, FieldTerm, ListPart, ShardField, ShardSelector};
 use kubestrata_informer::Selection;
 use kubestrata_store_index::{Index, QueryError};
 
@@ -233,4 +233,30 @@ async fn c10_a_write_outside_the_selector_is_not_waited_for() {
     assert_eq!((took, read.unwrap().as_str()), (500, ""));
     let error = get(&client, "a/x").await.unwrap_err();
     assert!(matches!(cache_error(&error), CacheError::NotSelected { .. }));
+}
+
+/// The same for an object of another shard: it never comes, and is not waited for.
+#[tokio::test(start_paused = true)]
+async fn a_write_outside_the_shard_is_not_waited_for() {
+    let shard = |index| ShardSelector::part(ShardField::Uid, index, 2).unwrap();
+    let texts: Vec<String> = (0..20).map(|n| format!("a/{n}-s-{n}@{}", 10 + n)).collect();
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        texts.iter().partition(|text| shard(0).matches(&map(text)));
+    let (inside, outside) = (inside[0].as_str(), outside[0].as_str());
+    let (cache, _) = cache(&[&["end@1", "wait=500", &format!("+{inside}")]], Config::default());
+    cache.informer(Selection::from(maps()).shard(shard(0)));
+    cache.start();
+    let live = Scripted::new([object(outside), object(inside)]);
+    let client = CacheClient::new(cache, live).read_your_writes();
+    assert_eq!(list(&client, "a", ListOptions::default()).await.unwrap(), "");
+    send(&client, "a", create(outside)).await.unwrap();
+    let key = |text: &str| text.split('@').next().unwrap().to_owned();
+    let (took, read) = timed(get(&client, &key(outside))).await;
+    assert!(matches!(cache_error(&read.unwrap_err()), CacheError::NotSelected { .. }));
+    assert_eq!(took, 0);
+    // What is of the shard is waited for.
+    send(&client, "a", create(inside)).await.unwrap();
+    let (took, read) = timed(get(&client, &key(inside))).await;
+    let read = read.unwrap();
+    assert_eq!((took, format!("{}@{}", read.key(), version(&read)).as_str()), (500, inside));
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use kubestrata_api_types::{FieldPath, FieldSelector, Kind, LabelSelector, ResourceType};
+use kubestrata_api_types::{
+    FieldPath, FieldSelector, Kind, LabelSelector, ResourceType, ShardSelector,
+};
 use kubestrata_codec::{Decode, DecodeLayer, Decoded, Dynamic, Encoded, Tracked};
 use kubestrata_informer::{Config, Informer, Selection, Transform};
 use serde::Serialize;
@@ -29,6 +31,7 @@ pub(crate) struct KindOptions {
     pub(crate) prune: Vec<FieldPath>,
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
+    pub(crate) shard: Option<ShardSelector>,
     pub(crate) namespaces: Option<Vec<String>>,
     pub(crate) decoded: Option<Arc<dyn MakeDecoded>>,
 }
@@ -81,6 +84,13 @@ impl<K> CacheOptions<K> {
     /// Only objects with these field values, of those that the server selects by.
     pub fn fields(mut self, fields: FieldSelector) -> Self {
         self.options.fields = fields;
+        self
+    }
+
+    /// KEP-5866: only objects of this shard, so that several managers can share the work on a kind. To the cache's readers
+    /// all others do not exist. A server that does not know shards sends them all the same; they are left out here.
+    pub fn shard(mut self, shard: ShardSelector) -> Self {
+        self.options.shard = Some(shard);
         self
     }
 
@@ -160,8 +170,7 @@ impl<K: Kind + Serialize + DeserializeOwned> MakeDecoded for Decoding<K> {
             metrics: Arc::clone(&config.metrics),
             on_problem: config.on_problem.clone(),
         };
-        own.reflector.labels = selection.labels.clone();
-        own.reflector.fields = selection.fields.clone();
+        selection.choose_in(&mut own.reflector);
         let source: Decode<ApiService, K> = DecodeLayer::new().layer(service.clone());
         let informer = Informer::new(Arc::new(source), selection.collection, own);
         Arc::new(KeptIn::new(informer))

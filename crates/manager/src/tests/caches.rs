@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use kubestrata_api_types::{Kind as _, ObjectKey, Representation};
+use kubestrata_api_types::{Kind as _, ObjectKey, Representation, ShardField, ShardSelector};
 use tokio::time::sleep;
 
 use super::server::{Host, Log, Member, Server, Set, run_for};
@@ -54,6 +54,7 @@ async fn options_of_a_kind_reach_the_server() {
         .keep_managed_fields()
         .labels("a=b".parse().unwrap())
         .fields("c=d".parse().unwrap())
+        .shard(ShardSelector::part(ShardField::Uid, 1, 2).unwrap())
         .namespaces(["x"]);
     let mut manager = Manager::builder(server.service()).cache(options).build();
     let controller = Controller::builder("c")
@@ -61,8 +62,9 @@ async fn options_of_a_kind_reach_the_server() {
         .watch(Watch::of::<Member>().metadata_only().owner::<Set>());
     manager.add(controller.reconciler(Log::new())).unwrap();
     run_for(manager, 5.0).await.unwrap();
-    expect![[r#"watch rv="" match=NotOlderThan initial bookmarks labels=a=b fields=c=d"#]]
-        .assert_eq(&server.of("sets").requests()[0]);
+    let request = &server.of("sets").requests()[0];
+    expect![[r#"watch rv="" match=NotOlderThan initial bookmarks shard=shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000') labels=a=b fields=c=d"#]]
+        .assert_eq(request);
     let sets = &server.of("sets").recorded()[0].1.collection;
     assert_eq!((sets.namespace.as_deref(), sets.prune.len()), (Some("x"), 0));
     let members = &server.of("members").recorded()[0].1.collection;
