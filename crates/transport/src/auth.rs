@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub(crate) use self::exec::ExecPlugin;
+pub(crate) use self::exec::{ClusterInfo, ExecPlugin};
 pub(crate) use self::layer::AuthLayer;
+pub(crate) use self::source::Source;
 
-/// Credentials that go with every request. A client certificate is part of [`Tls`](crate::Tls) instead.
+/// Credentials that go with every request. A client certificate is part of [`Tls`](crate::Tls) instead, unless a plugin of
+/// the kubeconfig makes it.
 ///
 /// A clone is cheap. `Debug` names the method only.
 #[derive(Clone, Default)]
@@ -32,7 +34,7 @@ enum Method {
     TokenFile(Arc<PathBuf>),
     /// `Authorization: Basic`.
     Basic(Arc<(String, SecretString)>),
-    /// A token that a program prints.
+    /// A token, a client certificate or both, which a program prints.
     Exec(Arc<ExecPlugin>),
 }
 
@@ -47,7 +49,8 @@ impl Auth {
         Self::secret_token(token.into().into())
     }
 
-    /// A bearer token in a file. It is read again when it is a minute old and after an answer 401, so that a rotated
+    /// A bearer token in a file. It is read again when it is a minute old
+    /// ([`Timeouts::files`](crate::Timeouts::files)) and after an answer 401, so that a rotated
     /// token is used in time (client-go `NewCachedFileTokenSource`).
     pub fn token_file(path: impl Into<PathBuf>) -> Self {
         Self(Method::TokenFile(Arc::new(path.into())))
@@ -101,7 +104,7 @@ pub struct Impersonation {
 }
 
 /// Credentials cannot be had. No message holds any part of them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
     /// The token file cannot be read.
@@ -110,7 +113,7 @@ pub enum AuthError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// The token file holds nothing.
     #[error("token file {} is empty", .path.display())]
@@ -124,6 +127,9 @@ pub enum AuthError {
         /// Which one.
         what: &'static str,
     },
+    /// [`Impersonation`] without a user: passing over it would act with rights that were to be given up.
+    #[error("the user to act as is missing")]
+    NobodyToActAs,
     /// The plugin cannot be started, or fails.
     #[error("credential plugin {command:?} failed: {problem}{}", hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
     Exec {

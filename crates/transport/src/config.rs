@@ -210,6 +210,11 @@ pub struct Timeouts {
     pub ping_interval: Duration,
     /// HTTP/2: how long the answer to a ping may take before the connection is given up. Default 15 s (Go: `PingTimeout`).
     pub ping_answer: Duration,
+    /// How long what was read from files of tokens and certificates is believed. Default 60 s (client-go: one minute for
+    /// tokens, five for certificates).
+    pub files: Duration,
+    /// How long a credential plugin may run before it is killed; some ask a cloud over the network. Default 60 s.
+    pub exec: Duration,
     /// How long an HTTP/1.1 connection is kept without use. Default 90 s (Go: `IdleConnTimeout`).
     pub idle: Duration,
 }
@@ -228,6 +233,8 @@ impl Default for Timeouts {
             watch_life: seconds(3660),
             ping_interval: seconds(30),
             ping_answer: seconds(15),
+            files: seconds(60),
+            exec: seconds(60),
             idle: seconds(90),
         }
     }

@@ -25,14 +25,20 @@ use tower::Service;
 use self::body::PooledBody;
 use self::dial::{Connected, Dialer};
 use self::lane::{Bounds, Lane, Reuse, Take, Version};
+use crate::auth::Source;
 use crate::config::{Config, Limits, Protocol, Timeouts};
 use crate::error::{ConnectError, Phase, Shared, TransportError};
-use crate::tls::TlsError;
+use crate::tls::{Session, TlsError};
 use crate::wire::{
     HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, ResponseBody, within,
 };
 
-type Http1 = http1::SendRequest<RequestBody>;
+/// An HTTP/1.1 connection.
+#[derive(Debug)]
+struct Http1 {
+    sender: http1::SendRequest<RequestBody>,
+    session: Session,
+}
 
 /// An HTTP/2 connection. A clone is another handle to it.
 #[derive(Debug, Clone)]
@@ -40,6 +46,7 @@ struct Http2 {
     sender: http2::SendRequest<RequestBody>,
     /// What the server's settings allow at the moment; written by the task that drives the connection.
     streams_max: Arc<AtomicUsize>,
+    session: Session,
 }
 
 /// How often a request that was certainly not sent, or a read on a connection that the server had closed meanwhile,
@@ -73,7 +80,7 @@ impl Track {
 }
 
 impl Pool {
-    pub(crate) fn new(config: &Config) -> Result<Self, TlsError> {
+    pub(crate) fn new(config: &Config, source: Arc<Source>) -> Result<Self, TlsError> {
         let version = match (config.protocol, config.is_tls()) {
             (Protocol::Http1, _) | (Protocol::Auto, false) => Some(Version::Http1),
             (Protocol::Http2, _) => Some(Version::Http2),
@@ -88,7 +95,7 @@ impl Pool {
             idle: config.timeouts.idle,
         };
         Ok(Self(Arc::new(Inner {
-            dialer: Dialer::new(config)?,
+            dialer: Dialer::new(config, source)?,
             timeouts: config.timeouts,
             requests: Track::new(bounds(http1_connections), version),
             watches: Track::new(bounds(http1_watches), version),
@@ -102,6 +109,7 @@ impl Pool {
 
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         let purpose = Purpose::of(&request);
+        self.0.dialer.refresh().await;
         let mut replacements = 0;
         loop {
             let place = self.place(purpose).await?;
@@ -134,7 +142,7 @@ impl Pool {
                 Take::Http1(mut sender) => {
                     let place = Slot::new(self.clone(), watch, None);
                     // Its last answer has been read to the end, so this takes no longer than a turn of its task.
-                    if within(Phase::Wait, limit, sender.ready()).await?.is_ok() {
+                    if within(Phase::Wait, limit, sender.sender.ready()).await?.is_ok() {
                         return Ok(Place::Http1 { sender, slot: place, reused: true });
                     }
                 }
@@ -285,7 +293,7 @@ impl Place {
         match self {
             Self::Http1 { mut sender, slot, reused } => {
                 origin_form(&mut request);
-                match sender.try_send_request(request).await {
+                match sender.sender.try_send_request(request).await {
                     Ok(response) => Ok(response
                         .map(|body| ResponseBody::new(PooledBody::new(body, slot, Some(sender))))),
                     Err(mut error) => Err(Failed {
@@ -347,14 +355,15 @@ impl Service<HttpRequest> for Pool {
 }
 
 impl Reuse for Http1 {
+    /// One that shows an old certificate ends as one that is closed: with what is under way on it.
     fn is_closed(&self) -> bool {
-        self.is_closed()
+        self.sender.is_closed() || self.session.is_outdated()
     }
 }
 
 impl Reuse for Http2 {
     fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.is_closed() || self.session.is_outdated()
     }
 
     fn streams_max(&self) -> usize {

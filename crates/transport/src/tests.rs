@@ -5,6 +5,8 @@ mod server;
 mod credentials;
 mod exchange;
 mod failures;
+mod plugins;
+mod rotation;
 mod sockets;
 
 use kubestrata_api_types::{ApiRequest, Collection, Operation, ResourceType, Scope};

@@ -1,5 +1,6 @@
 //! TLS: what is trusted, who we are, and the rustls configuration made of it.
 
+mod connector;
 mod pem;
 mod validity;
 mod verify;
@@ -9,16 +10,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rustls::ClientConfig;
-use rustls::client::danger::ServerCertVerifier;
+use kubestrata_api_types::Timestamp;
 use rustls::crypto::CryptoProvider;
+use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
+pub(crate) use self::connector::{Connector, Session};
 pub use self::pem::Pem;
-use self::verify::{Anything, ChainOrPinned};
-use crate::config::Protocol;
 
 /// How the server is verified, and our client certificate. The default trusts what the platform trusts.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +47,7 @@ impl Tls {
 }
 
 /// A client certificate chain and its key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a pair of two fields")]
 pub struct Identity {
     /// The chain, our own certificate first.
@@ -106,110 +104,6 @@ pub enum TlsError {
     },
 }
 
-/// Makes rustls configurations, and makes them anew when a file has changed.
-#[derive(Debug)]
-pub(crate) struct Connector {
-    tls: Tls,
-    name: ServerName<'static>,
-    protocols: Vec<Vec<u8>>,
-    cached: Mutex<Option<(Material, Arc<ClientConfig>)>>,
-}
-
-/// The contents of all PEM sources.
-#[derive(PartialEq, Eq)]
-struct Material {
-    authority: Option<pem::Contents>,
-    identity: Option<(pem::Contents, pem::Contents)>,
-}
-
-impl std::fmt::Debug for Material {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Material")
-    }
-}
-
-impl Connector {
-    pub(crate) fn new(tls: Tls, host: &str, protocol: Protocol) -> Result<Self, TlsError> {
-        let name = tls.server_name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(name.to_owned())
-            .map_err(|_| TlsError::ServerName { name: name.to_owned() })?;
-        let offers: &[&[u8]] = match protocol {
-            Protocol::Auto => &[b"h2", b"http/1.1"],
-            Protocol::Http1 => &[b"http/1.1"],
-            Protocol::Http2 => &[b"h2"],
-        };
-        let protocols = offers.iter().map(|offer| offer.to_vec()).collect();
-        Ok(Self { tls, name, protocols, cached: Mutex::new(None) })
-    }
-
-    pub(crate) fn name(&self) -> ServerName<'static> {
-        self.name.clone()
-    }
-
-    /// The configuration for the next connection. Files are read each time, as connections are rare: a renewed
-    /// authority or client certificate is used from the next connection on.
-    pub(crate) async fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
-        let authority = match &self.tls.authority {
-            Some(pem) => Some(pem.read("certificate authority").await?),
-            None => None,
-        };
-        let identity = match &self.tls.identity {
-            Some(Identity { certificate, key }) => {
-                Some((certificate.read("client certificate").await?, key.read("client key").await?))
-            }
-            None => None,
-        };
-        let material = Material { authority, identity };
-        if let Some((of, config)) = &*self.cached.lock()
-            && *of == material
-        {
-            return Ok(Arc::clone(config));
-        }
-        let config = Arc::new(self.build(&material)?);
-        *self.cached.lock() = Some((material, Arc::clone(&config)));
-        Ok(config)
-    }
-
-    fn build(&self, material: &Material) -> Result<ClientConfig, TlsError> {
-        let provider = provider()?;
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Provider { problem: error.to_string() })?
-            .dangerous()
-            .with_custom_certificate_verifier(self.verifier(material, provider)?);
-        let mut config = match &material.identity {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let chain = certificate.certificates()?;
-                let key = PrivateKeyDer::from_pem_slice(key.bytes()).map_err(|_| key.not_pem())?;
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(|error| TlsError::Identity { problem: error.to_string() })?
-            }
-        };
-        config.alpn_protocols = self.protocols.clone();
-        Ok(config)
-    }
-
-    fn verifier(
-        &self,
-        material: &Material,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-        if self.tls.insecure {
-            return Ok(Arc::new(Anything::new(provider)));
-        }
-        let Some(authority) = &material.authority else {
-            return match rustls_platform_verifier::Verifier::new(provider) {
-                Ok(verifier) => Ok(Arc::new(verifier)),
-                Err(error) => Err(TlsError::NoRoots { problem: error.to_string() }),
-            };
-        };
-        let certificates: Vec<CertificateDer<'static>> = authority.certificates()?;
-        Ok(Arc::new(ChainOrPinned::new(certificates, provider)?))
-    }
-}
-
 /// The provider is named here and handed to rustls: a process with two providers, or with none installed, works.
 fn provider() -> Result<Arc<CryptoProvider>, TlsError> {
     #[cfg(feature = "ring")]
@@ -229,4 +123,11 @@ fn provider() -> Result<Arc<CryptoProvider>, TlsError> {
                     .into(),
         })
     }
+}
+
+/// Until when the first of these certificates is valid. `None` if they are in a file, or are no certificates.
+pub(crate) fn expiry(certificates: &Pem) -> Option<Timestamp> {
+    let first = CertificateDer::pem_slice_iter(certificates.memory()?).next()?.ok()?;
+    let (_, until) = validity::validity(&first)?;
+    Timestamp::from_second(i64::try_from(until).ok()?).ok()
 }

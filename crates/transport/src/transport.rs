@@ -15,7 +15,7 @@ use tower::{Layer as _, Service, ServiceExt as _};
 
 use self::in_process::InProcess;
 use crate::answer;
-use crate::auth::AuthLayer;
+use crate::auth::{AuthLayer, Source};
 use crate::config::{Compression, Config};
 use crate::error::{ConnectError, Shared, TransportError};
 use crate::observe::ObserveLayer;
@@ -61,14 +61,16 @@ impl Transport {
     ///
     /// [`TransportError`] if the configuration has a host that TLS cannot name, or a credential that no header can hold.
     pub fn connect(config: Config) -> Result<Self, TransportError> {
-        let pool = Pool::new(&config)
+        let source = source(&config);
+        let pool = Pool::new(&config, Arc::clone(&source))
             .map_err(|error| TransportError::Connect(Shared::new(ConnectError::Tls(error))))?;
         let compressed = match config.compression {
             Compression::Always => true,
             Compression::Never => false,
             Compression::Auto => !config.endpoint().is_loopback(),
         };
-        Self::stack(BoxCloneSyncService::new(pool.clone()), Some(pool), compressed, config)
+        let bottom = BoxCloneSyncService::new(pool.clone());
+        Self::stack(bottom, Some(pool), source, compressed, config)
     }
 
     /// The same layers over any service of HTTP, as an API server in the same process.
@@ -93,17 +95,18 @@ impl Transport {
     {
         let service = InProcess::new(service, config.timeouts);
         let compressed = config.compression == Compression::Always;
-        Self::stack(BoxCloneSyncService::new(service), None, compressed, config)
+        let (bottom, source) = (BoxCloneSyncService::new(service), source(&config));
+        Self::stack(bottom, None, source, compressed, config)
     }
 
     fn stack(
         bottom: BoxCloneSyncService<HttpRequest, HttpResponse, TransportError>,
         pool: Option<Pool>,
+        source: Arc<Source>,
         compressed: bool,
         config: Config,
     ) -> Result<Self, TransportError> {
-        let auth =
-            AuthLayer::new(config.auth.clone(), config.impersonate.as_ref(), &config.user_agent)?;
+        let auth = AuthLayer::new(source, config.impersonate.as_ref(), &config.user_agent)?;
         let host = config.server.authority().map(ToString::to_string).unwrap_or_default();
         let observe = ObserveLayer::new(Arc::clone(&config.metrics), host);
         let stack = RetryLayer(config.retry).layer(auth.layer(observe.layer(bottom)));
@@ -142,6 +145,10 @@ impl Transport {
         let response = wire.clone().oneshot(http).await?;
         answer::read(&request, response, config).await
     }
+}
+
+fn source(config: &Config) -> Arc<Source> {
+    Arc::new(Source::new(config.auth.clone(), &config.timeouts))
 }
 
 impl fmt::Debug for Transport {

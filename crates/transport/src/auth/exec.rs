@@ -1,37 +1,53 @@
 //! Credential plugins: a program that prints an `ExecCredential` (client.authentication.k8s.io/v1, v1beta1).
 
+mod answer;
+mod info;
+
+use std::fmt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use kubestrata_api_types::Timestamp;
-use secrecy::SecretString;
-use serde::Deserialize;
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
+pub(crate) use self::info::ClusterInfo;
 use super::AuthError;
+use super::source::Made;
 
-/// How long a plugin may run. Some ask a cloud over the network.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// How much a plugin may print, in bytes.
-const OUTPUT_BYTES_MAX: u64 = 1 << 20;
-/// A token is renewed this long before it expires, so that it does not expire on its way.
-const LEEWAY: Duration = Duration::from_secs(10);
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 /// What a kubeconfig says of a plugin.
-#[derive(Debug)]
 pub(crate) struct ExecPlugin {
     pub(crate) api_version: String,
     pub(crate) command: PathBuf,
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, SecretString)>,
     pub(crate) install_hint: Option<String>,
+    /// What the plugin is told of the server, if the kubeconfig says `provideClusterInfo`.
+    pub(crate) cluster: Option<ClusterInfo>,
+}
+
+/// Shows the program only: arguments can be secrets too.
+impl fmt::Debug for ExecPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExecPlugin({})", self.command.display())
+    }
 }
 
 impl ExecPlugin {
     pub(crate) fn new(api_version: String, command: PathBuf) -> Self {
-        Self { api_version, command, args: Vec::new(), env: Vec::new(), install_hint: None }
+        Self {
+            api_version,
+            command,
+            args: Vec::new(),
+            env: Vec::new(),
+            install_hint: None,
+            cluster: None,
+        }
     }
 
     fn error(&self, problem: impl Into<String>) -> AuthError {
@@ -39,91 +55,59 @@ impl ExecPlugin {
     }
 }
 
-/// A token, and for how long it may be used. `None`: until the server refuses it.
-pub(super) struct Token {
-    pub(super) token: SecretString,
-    pub(super) lifetime: Option<Duration>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ExecCredential {
-    api_version: String,
-    kind: String,
-    status: Option<ExecStatus>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ExecStatus {
-    expiration_timestamp: Option<Timestamp>,
-    token: Option<String>,
-    client_certificate_data: Option<serde::de::IgnoredAny>,
-}
-
-/// Runs the plugin. The process is killed if the future is dropped.
-pub(super) async fn run(plugin: &ExecPlugin) -> Result<Token, AuthError> {
-    match tokio::time::timeout(RUN_LIMIT, output(plugin)).await {
-        Ok(output) => parse(plugin, &output?),
-        Err(_) => Err(AuthError::ExecTimeout { command: plugin.command.clone(), limit: RUN_LIMIT }),
+/// Runs the plugin for at most `limit`. The process is killed if the limit passes or the future is dropped.
+pub(super) async fn run(plugin: &ExecPlugin, limit: Duration) -> Result<Made, AuthError> {
+    match tokio::time::timeout(limit, output(plugin)).await {
+        Ok(output) => answer::parse(plugin, &output?),
+        Err(_) => Err(AuthError::ExecTimeout { command: plugin.command.clone(), limit }),
     }
 }
 
-async fn output(plugin: &ExecPlugin) -> Result<Vec<u8>, AuthError> {
-    use secrecy::ExposeSecret as _;
-    let info = serde_json::json!({
-        "apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": {"interactive": false},
-    });
+async fn output(plugin: &ExecPlugin) -> Result<Zeroizing<Vec<u8>>, AuthError> {
+    let mut child = spawn(command(plugin).await?, plugin).await?;
+    // Allocated once: a buffer that grows leaves copies of the secrets behind.
+    let mut bytes = Zeroizing::new(vec![0; OUTPUT_BYTES_MAX + 1]);
+    let mut length = 0;
+    if let Some(mut stdout) = child.stdout.take() {
+        while length < bytes.len() {
+            match stdout.read(&mut bytes[length..]).await {
+                Ok(0) => break,
+                Ok(more) => length += more,
+                Err(error) => return Err(plugin.error(error.to_string())),
+            }
+        }
+    }
+    if length > OUTPUT_BYTES_MAX {
+        return Err(plugin.error(format!("it prints more than {OUTPUT_BYTES_MAX} bytes")));
+    }
+    bytes.truncate(length);
+    let status = child.wait().await.map_err(|error| plugin.error(error.to_string()))?;
+    if status.success() { Ok(bytes) } else { Err(plugin.error(status.to_string())) }
+}
+
+async fn command(plugin: &ExecPlugin) -> Result<Command, AuthError> {
+    let info = info::render(plugin).await?;
     let mut command = Command::new(&plugin.command);
     command
         .args(&plugin.args)
         .envs(plugin.env.iter().map(|(name, value)| (name, value.expose_secret())))
-        .env("KUBERNETES_EXEC_INFO", info.to_string())
+        .env("KUBERNETES_EXEC_INFO", info.expose_secret())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         // What a plugin tells people goes where they see it; it never becomes part of an error.
         .stderr(Stdio::inherit())
         .kill_on_drop(true);
-    let mut child = command.spawn().map_err(|error| AuthError::Exec {
+    Ok(command)
+}
+
+/// Starts the process on a thread where it may take its time: to copy the tables of a large process, and to find the
+/// program on a slow disk, can take longer than a worker of the runtime may stand still.
+async fn spawn(mut command: Command, plugin: &ExecPlugin) -> Result<Child, AuthError> {
+    let started = tokio::task::spawn_blocking(move || command.spawn()).await;
+    let started = started.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    started.map_err(|error| AuthError::Exec {
         command: plugin.command.clone(),
         problem: error.to_string(),
         hint: plugin.install_hint.clone(),
-    })?;
-    let mut bytes = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        let mut stdout = stdout.take(OUTPUT_BYTES_MAX + 1);
-        stdout.read_to_end(&mut bytes).await.map_err(|error| plugin.error(error.to_string()))?;
-    }
-    if bytes.len() as u64 > OUTPUT_BYTES_MAX {
-        return Err(plugin.error(format!("it prints more than {OUTPUT_BYTES_MAX} bytes")));
-    }
-    let status = child.wait().await.map_err(|error| plugin.error(error.to_string()))?;
-    if status.success() { Ok(bytes) } else { Err(plugin.error(status.to_string())) }
-}
-
-fn parse(plugin: &ExecPlugin, output: &[u8]) -> Result<Token, AuthError> {
-    let credential: ExecCredential = serde_json::from_slice(output).map_err(|error| {
-        // Line and column only: the parser's own text can quote the token.
-        plugin.error(format!(
-            "its output is no ExecCredential (line {}, column {})",
-            error.line(),
-            error.column()
-        ))
-    })?;
-    if credential.kind != "ExecCredential" || credential.api_version != plugin.api_version {
-        return Err(plugin.error(format!("its output is not of {}", plugin.api_version)));
-    }
-    let status = credential.status.ok_or_else(|| plugin.error("its output has no status"))?;
-    if status.client_certificate_data.is_some() {
-        return Err(plugin.error("it gives a client certificate, and only tokens are supported"));
-    }
-    let token = status
-        .token
-        .filter(|token| !token.is_empty())
-        .ok_or_else(|| plugin.error("its output has no token"))?;
-    let lifetime = status.expiration_timestamp.map(|end| {
-        let left = Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default();
-        left.saturating_sub(LEEWAY)
-    });
-    Ok(Token { token: token.into(), lifetime })
+    })
 }

@@ -8,12 +8,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tower::{Layer, Service};
 
 use super::source::Source;
-use super::{Auth, AuthError, Impersonation};
+use super::{AuthError, Impersonation};
 use crate::error::TransportError;
 use crate::wire::{HttpFuture, HttpRequest, HttpResponse};
 
-/// Puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with a new
-/// token, where there is a source of new ones. That is safe for every verb: a server that answers 401 has done nothing.
+/// Puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with new
+/// ones, where there is a source of them. That is safe for every verb: a server that answers 401 has done nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthLayer {
     source: Arc<Source>,
@@ -25,7 +25,7 @@ impl AuthLayer {
     ///
     /// A name holds characters that no header may have.
     pub(crate) fn new(
-        auth: Auth,
+        source: Arc<Source>,
         impersonate: Option<&Impersonation>,
         user_agent: &str,
     ) -> Result<Self, AuthError> {
@@ -37,6 +37,9 @@ impl AuthLayer {
         };
         add(USER_AGENT, user_agent, "user agent")?;
         if let Some(other) = impersonate {
+            if other.user.is_empty() {
+                return Err(AuthError::NobodyToActAs);
+            }
             add(HeaderName::from_static("impersonate-user"), &other.user, "user name")?;
             if let Some(uid) = &other.uid {
                 add(HeaderName::from_static("impersonate-uid"), uid, "uid")?;
@@ -54,7 +57,7 @@ impl AuthLayer {
                 }
             }
         }
-        Ok(Self { source: Arc::new(Source::new(auth)), headers: Arc::new(headers) })
+        Ok(Self { source, headers: Arc::new(headers) })
     }
 }
 
@@ -112,10 +115,10 @@ where
             for (name, value) in headers.iter() {
                 request.headers_mut().append(name, value.clone());
             }
-            let Some(value) = source.header(None).await? else {
-                return inner.call(request).await;
-            };
-            request.headers_mut().insert(AUTHORIZATION, value.clone());
+            let credential = source.get(None).await?;
+            if let Some(value) = &credential.header {
+                request.headers_mut().insert(AUTHORIZATION, value.clone());
+            }
             if !source.can_change() {
                 return inner.call(request).await;
             }
@@ -123,16 +126,23 @@ where
             if response.status() != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            match source.header(Some(&value)).await? {
-                Some(fresh) if fresh != value => {
-                    tracing::debug!("credentials were refused; trying once with new ones");
-                    request.headers_mut().insert(AUTHORIZATION, fresh);
-                    drop(response);
-                    std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
-                    inner.call(request).await
+            let fresh = match source.get(Some(&credential)).await {
+                Ok(fresh) if !fresh.is_same(&credential) => fresh,
+                Ok(_) => return Ok(response),
+                Err(error) => {
+                    // The refusal stands, which tells the caller more than that nothing newer is to be had.
+                    tracing::warn!(%error, "credentials were refused, and there are no new ones");
+                    return Ok(response);
                 }
-                _ => Ok(response),
+            };
+            tracing::debug!("credentials were refused; trying once with new ones");
+            request.headers_mut().remove(AUTHORIZATION);
+            if let Some(value) = &fresh.header {
+                request.headers_mut().insert(AUTHORIZATION, value.clone());
             }
+            drop(response);
+            std::future::poll_fn(|cx| inner.poll_ready(cx)).await?;
+            inner.call(request).await
         })
     }
 }

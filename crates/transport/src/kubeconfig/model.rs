@@ -43,8 +43,18 @@ pub(super) struct Cluster {
     pub(super) insecure_skip_tls_verify: Option<bool>,
     pub(super) certificate_authority: Option<String>,
     pub(super) certificate_authority_data: Option<Spanned<String>>,
-    pub(super) proxy_url: Option<Spanned<String>>,
+    pub(super) proxy_url: Option<Spanned<Secret>>,
     pub(super) disable_compression: Option<bool>,
+    pub(super) extensions: Option<Vec<Extension>>,
+}
+
+/// Something that somebody else keeps in the file.
+#[derive(Deserialize)]
+pub(super) struct Extension {
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) extension: serde_json::Value,
 }
 
 #[derive(Deserialize, Default)]
@@ -57,7 +67,7 @@ pub(super) struct User {
     pub(super) token: Option<Secret>,
     #[serde(rename = "tokenFile")]
     pub(super) token_file: Option<String>,
-    pub(super) username: Option<String>,
+    pub(super) username: Option<Spanned<String>>,
     pub(super) password: Option<Secret>,
     #[serde(rename = "as")]
     pub(super) impersonate: Option<String>,
@@ -81,7 +91,7 @@ pub(super) struct Exec {
     pub(super) env: Option<Vec<ExecVariable>>,
     pub(super) install_hint: Option<String>,
     pub(super) provide_cluster_info: Option<bool>,
-    pub(super) interactive_mode: Option<String>,
+    pub(super) interactive_mode: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]

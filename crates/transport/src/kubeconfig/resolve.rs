@@ -1,5 +1,7 @@
 //! From one context of a kubeconfig to a [`Config`].
 
+mod auth;
+
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -7,9 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_saphyr::Spanned;
 
-use super::model::{Cluster, Context, Exec, User};
+use self::auth::auth;
+use super::model::{Cluster, Context, User};
 use super::{Entry, Kubeconfig, KubeconfigError, Place};
-use crate::auth::{Auth, ExecPlugin, Impersonation};
+use crate::auth::Impersonation;
 use crate::config::{Compression, Config, Proxy};
 use crate::tls::{Identity, Pem, Tls};
 
@@ -33,7 +36,7 @@ impl Kubeconfig {
         let mut config = server(cluster)?;
         config.tls = tls(cluster, user)?;
         if let Some(user) = user {
-            config.auth = auth(user)?;
+            config.auth = auth(user, &config, cluster)?;
             config.impersonate = impersonation(user)?;
         }
         if let Some(namespace) = context.namespace.as_ref().filter(|name| !name.is_empty()) {
@@ -76,6 +79,10 @@ fn at<T>(place: &Place, value: &Spanned<T>) -> Place {
     Place::new(&place.path, value.referenced.line())
 }
 
+fn is_set(secret: &SecretString) -> bool {
+    !secret.expose_secret().is_empty()
+}
+
 fn missing(place: &Place, field: &str) -> KubeconfigError {
     malformed(place.clone(), field, "is required")
 }
@@ -92,8 +99,8 @@ fn server(cluster: &Entry<Cluster>) -> Result<Config, KubeconfigError> {
     let mut config = Config::new(&server.value).map_err(|error| {
         malformed(at(&cluster.place, server), "server", &format!("is no server URL: {error}"))
     })?;
-    if let Some(proxy) = cluster.value.proxy_url.as_ref().filter(|proxy| !proxy.value.is_empty()) {
-        config.proxy = Some(Proxy::new(&proxy.value).map_err(|error| {
+    if let Some(proxy) = cluster.value.proxy_url.as_ref().filter(|proxy| is_set(&proxy.value.0)) {
+        config.proxy = Some(Proxy::new(proxy.value.0.expose_secret()).map_err(|error| {
             malformed(at(&cluster.place, proxy), "proxy-url", &error.to_string())
         })?);
     }
@@ -169,69 +176,6 @@ fn pem(
 /// Relative paths are relative to the file that names them, not to the working directory.
 fn beside(place: &Place, file: &str) -> PathBuf {
     place.path.parent().unwrap_or_else(|| Path::new("")).join(file)
-}
-
-fn auth(user: &Entry<User>) -> Result<Auth, KubeconfigError> {
-    let Entry { value, place } = user;
-    if let Some(provider) = &value.auth_provider {
-        return Err(KubeconfigError::Unsupported {
-            place: at(place, provider),
-            field: "auth-provider",
-            hint: "Kubernetes removed it in 1.26; use an exec plugin",
-        });
-    }
-    // client-go: a token file is re-read and wins over the token, which is its first value.
-    if let Some(file) = value.token_file.as_ref().filter(|file| !file.is_empty()) {
-        return Ok(Auth::token_file(beside(place, file)));
-    }
-    let filled = |secret: &&SecretString| !secret.expose_secret().is_empty();
-    if let Some(token) = value.token.as_ref().map(|secret| &secret.0).filter(filled) {
-        return Ok(Auth::secret_token(token.clone()));
-    }
-    if let Some(name) = value.username.as_ref().filter(|name| !name.is_empty()) {
-        let password = value.password.as_ref().map(|secret| secret.0.clone()).unwrap_or_default();
-        return Ok(Auth::secret_basic(name, password));
-    }
-    match &value.exec {
-        Some(exec) => exec_plugin(&exec.value, at(place, exec)),
-        None => Ok(Auth::none()),
-    }
-}
-
-fn exec_plugin(exec: &Exec, place: Place) -> Result<Auth, KubeconfigError> {
-    let Some(command) = exec.command.as_ref().filter(|command| !command.is_empty()) else {
-        return Err(malformed(place, "command", "is required"));
-    };
-    let version = exec.api_version.clone().unwrap_or_default();
-    if !matches!(
-        version.as_str(),
-        "client.authentication.k8s.io/v1" | "client.authentication.k8s.io/v1beta1"
-    ) {
-        return Err(malformed(place, "apiVersion", "is no known version of exec plugins"));
-    }
-    if exec.provide_cluster_info == Some(true) {
-        return Err(KubeconfigError::Unsupported {
-            place,
-            field: "provideClusterInfo",
-            hint: "use a plugin that does not need it",
-        });
-    }
-    if exec.interactive_mode.as_deref() == Some("Always") {
-        return Err(KubeconfigError::Unsupported {
-            place,
-            field: "interactiveMode",
-            hint: "a plugin that asks a person cannot serve a controller",
-        });
-    }
-    // client-go: a command with a separator is a path beside the file, else it is looked up in PATH.
-    let command = if command.contains('/') { beside(&place, command) } else { command.into() };
-    let mut plugin = ExecPlugin::new(version, command);
-    plugin.args = exec.args.clone().unwrap_or_default();
-    for variable in exec.env.iter().flatten() {
-        plugin.env.push((variable.name.clone(), variable.value.0.clone()));
-    }
-    plugin.install_hint.clone_from(&exec.install_hint);
-    Ok(Auth::exec(plugin))
 }
 
 fn impersonation(user: &Entry<User>) -> Result<Option<Impersonation>, KubeconfigError> {

@@ -232,4 +232,47 @@ fn errors_name_file_line_and_field() {
             r#"/home/me/.kube/config:10: field "apiVersion": is no known version of exec plugins"#
         ]],
     );
+    for (exec, want) in [
+        (
+            "apiVersion: client.authentication.k8s.io/v1",
+            expect![[r#"/home/me/.kube/config:10: field "interactiveMode": is required"#]],
+        ),
+        (
+            "apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always",
+            expect![[
+                r#"/home/me/.kube/config:10: field "interactiveMode" is not supported: a plugin that asks a person cannot serve a controller"#
+            ]],
+        ),
+        (
+            "apiVersion: client.authentication.k8s.io/v1, interactiveMode: s3cret",
+            expect![[
+                r#"/home/me/.kube/config:10: field "interactiveMode": must be Never, IfAvailable or Always"#
+            ]],
+        ),
+        (
+            "apiVersion: client.authentication.k8s.io/v1beta1, env: [{name: '', value: s3cret}]",
+            expect![[r#"/home/me/.kube/config:10: field "env": has a variable without a name"#]],
+        ),
+    ] {
+        check(&with("server: https://a", &format!("exec: {{command: aws, {exec}}}")), &want);
+    }
+    check(
+        &with("server: https://a", "token: s3cret\n    username: me\n    password: s3cret"),
+        &expect![[r#"/home/me/.kube/config:11: field "username": cannot be combined with token"#]],
+    );
+}
+
+#[test]
+fn a_plugin_is_not_asked_where_there_is_something_else() {
+    let exec = "exec: {command: aws, apiVersion: client.authentication.k8s.io/v1beta1}";
+    for (more, want) in [
+        ("", "Exec(aws)"),
+        ("\n    token: t", "Token"),
+        ("\n    username: me", "Basic"),
+        ("\n    client-certificate: c\n    client-key: k", "None"),
+    ] {
+        let config = parse(&with("server: https://a", &format!("{exec}{more}")));
+        let config = config.unwrap().config(None).unwrap();
+        assert_eq!(format!("{:?}", config.auth), want);
+    }
 }

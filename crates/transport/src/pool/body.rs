@@ -8,6 +8,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use kubestrata_api_types::BoxError;
 
+use super::lane::Reuse as _;
 use super::{Http1, Slot};
 use crate::error::TransportError;
 

@@ -16,9 +16,10 @@ use tokio_rustls::TlsConnector;
 
 use super::tasks::{Spawner, Tasks};
 use super::{Http1, Http2, tunnel};
+use crate::auth::Source;
 use crate::config::{Config, Endpoint, Limits, Protocol, Proxy, Timeouts};
 use crate::error::{ConnectError, Phase};
-use crate::tls::{Connector, TlsError};
+use crate::tls::{Connector, Session, TlsError};
 
 /// Silence after which the kernel probes a connection, and the pause between probes (Go's dialer: 30 s and 15 s).
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
@@ -43,10 +44,12 @@ pub(super) enum Connected {
 }
 
 impl Dialer {
-    pub(super) fn new(config: &Config) -> Result<Self, TlsError> {
+    pub(super) fn new(config: &Config, source: Arc<Source>) -> Result<Self, TlsError> {
         let endpoint = config.endpoint();
         let tls = if config.is_tls() {
-            Some(Connector::new(config.tls.clone(), &endpoint.host, config.protocol)?)
+            let tls = config.tls.clone();
+            let period = config.timeouts.files;
+            Some(Connector::new(tls, &endpoint.host, config.protocol, source, period)?)
         } else {
             None
         };
@@ -59,6 +62,13 @@ impl Dialer {
             limits: config.limits,
             tasks: Tasks::default(),
         })
+    }
+
+    /// Notices changed certificates; see [`Connector::refresh`].
+    pub(super) async fn refresh(&self) {
+        if let Some(connector) = &self.tls {
+            connector.refresh().await;
+        }
     }
 
     /// Cancel-safe: a dropped future leaves no connection behind.
@@ -117,9 +127,10 @@ impl Dialer {
 
     async fn secure(&self, stream: TcpStream) -> Result<Connected, ConnectError> {
         let Some(connector) = &self.tls else {
-            return self.speak(stream, self.protocol == Protocol::Http2).await;
+            let http2 = self.protocol == Protocol::Http2;
+            return self.speak(stream, http2, Session::plain()).await;
         };
-        let config = connector.config().await?;
+        let (config, session) = connector.config().await?;
         let connecting = TlsConnector::from(config).connect(connector.name(), stream);
         let stream = connecting.await.map_err(|source| ConnectError::Handshake {
             address: self.endpoint.to_string(),
@@ -129,10 +140,15 @@ impl Dialer {
             Some(protocol) => protocol == b"h2",
             None => self.protocol == Protocol::Http2,
         };
-        self.speak(stream, http2).await
+        self.speak(stream, http2, session).await
     }
 
-    async fn speak<T>(&self, stream: T, http2: bool) -> Result<Connected, ConnectError>
+    async fn speak<T>(
+        &self,
+        stream: T,
+        http2: bool,
+        session: Session,
+    ) -> Result<Connected, ConnectError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -155,7 +171,7 @@ impl Dialer {
                 });
                 ended(end.await);
             });
-            return Ok(Connected::Http2(Http2 { sender, streams_max }));
+            return Ok(Connected::Http2(Http2 { sender, streams_max, session }));
         }
         let (sender, connection) = http1::Builder::new()
             .max_header_size(usize::try_from(self.limits.header_bytes).unwrap_or(usize::MAX))
@@ -163,7 +179,7 @@ impl Dialer {
             .await
             .map_err(failed)?;
         spawner.execute(async move { ended(connection.await) });
-        Ok(Connected::Http1(sender))
+        Ok(Connected::Http1(Http1 { sender, session }))
     }
 
     fn http2(&self, spawner: Spawner) -> http2::Builder<Spawner> {

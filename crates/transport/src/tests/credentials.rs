@@ -8,9 +8,9 @@ use tower::ServiceExt as _;
 
 use super::server::{Seen, answer, json, over};
 use super::{create, get, pod};
-use crate::{Auth, AuthError, Config, Impersonation, Kubeconfig};
+use crate::{Auth, AuthError, Config, Impersonation};
 
-fn authorization(seen: &Seen) -> &str {
+pub(super) fn authorization(seen: &Seen) -> &str {
     seen.headers.get("authorization").map_or("", |value| value.to_str().unwrap())
 }
 
@@ -107,72 +107,14 @@ async fn a_missing_token_file_is_named() {
     assert_eq!(log.len(), 0);
 }
 
-/// The credentials of a kubeconfig with an exec plugin whose script is `script`.
-async fn run_plugin(script: &str) -> (Result<(), String>, Vec<Seen>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    let text = format!(
-        "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n\
-         clusters: [{{name: c, cluster: {{server: 'http://in-process'}}}}]\n\
-         users:\n- name: u\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      \
-         command: sh\n      args: [-c, {script:?}]\n      env: [{{name: GREETING, value: hello}}]\n      \
-         interactiveMode: IfAvailable\n"
-    );
-    std::fs::write(&path, text).unwrap();
-    let config = Kubeconfig::read(&path).unwrap().config(None).unwrap();
-    let (transport, log) = over(config, |seen| async move {
-        if authorization(&seen).ends_with("stale") {
-            answer(401, "text/plain", "Unauthorized")
-        } else {
-            json(pod("a", 1))
-        }
-    });
-    let mut result = Ok(());
-    for _ in 0..2 {
-        result = transport.clone().oneshot(get("a")).await.map(drop).map_err(|error| {
-            std::iter::successors(Some(&*error as &dyn std::error::Error), |e| e.source())
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(": ")
-        });
-    }
-    (result, log.all())
-}
-
 #[tokio::test]
-async fn a_plugin_gives_a_token() {
-    let credential = |token: &str, more: &str| {
-        format!(
-            r#"{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"{token}"{more}}}}}"#
-        )
-    };
-    let print = |text: &str| format!("printf '%s' '{text}'");
-    let (result, seen) = run_plugin(&print(&credential("abc", ""))).await;
-    assert_eq!(result, Ok(()));
-    assert!(seen.iter().all(|seen| authorization(seen) == "Bearer abc") && seen.len() == 2);
-    // Environment, and what the plugin is told.
-    let script = format!(
-        "case \"$KUBERNETES_EXEC_INFO\" in *ExecCredential*) ;; *) exit 3;; esac; printf '%s' '{}' | sed s/X/$GREETING/",
-        credential("X", "")
-    );
-    let (result, seen) = run_plugin(&script).await;
-    assert_eq!((result, authorization(&seen[0])), (Ok(()), "Bearer hello"));
-    // Expired at once: the plugin runs for each request. Each run gives another token.
-    let expired = credential("X", r#","expirationTimestamp":"2001-01-01T00:00:00Z""#);
-    let script = format!("printf '%s' '{expired}' | sed s/X/$$/");
-    let (result, seen) = run_plugin(&script).await;
-    assert_eq!(result, Ok(()));
-    assert_ne!(authorization(&seen[0]), authorization(&seen[1]));
-    // Failures name the program and never what it printed.
-    for (script, want) in [
-        ("echo top-secret; exit 7".to_owned(), "exit status: 7"),
-        (print("{\"token\": top-secret"), "no ExecCredential (line 1"),
-        (print(&credential("", "")), "no token"),
-        (print(&credential("top-secret", ",\"clientCertificateData\":\"x\"")), "only tokens"),
-    ] {
-        let (result, seen) = run_plugin(&script).await;
-        let error = result.unwrap_err();
-        assert!(error.contains(want) && error.contains("\"sh\""), "{error}");
-        assert!(!error.contains("top-secret") && seen.is_empty(), "{error}");
-    }
+async fn nobody_is_acted_as_without_a_name() {
+    let mut config = Config::in_process();
+    config.impersonate =
+        Some(Impersonation { groups: vec!["dev".to_owned()], ..Impersonation::default() });
+    let service = tower::service_fn(|_: http::Request<crate::RequestBody>| async {
+        Ok::<_, std::convert::Infallible>(json(pod("a", 1)))
+    });
+    let error = crate::Transport::over(service, config).unwrap_err();
+    assert!(matches!(cause_ref(&error), Some(AuthError::NobodyToActAs)), "{error:?}");
 }

@@ -18,7 +18,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kubestrata_api_types::BoxError;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -36,6 +37,8 @@ pub(crate) struct Seen {
     /// The connection, numbered from 0.
     pub(crate) connection: usize,
     pub(crate) version: http::Version,
+    /// The certificate that the client has shown, as DER.
+    pub(crate) client: Option<Vec<u8>>,
     pub(crate) method: http::Method,
     /// Path and query.
     pub(crate) target: String,
@@ -105,7 +108,7 @@ where
     let seen = log.clone();
     let service = tower::service_fn(move |request: Request<RequestBody>| {
         let (handler, log) = (Arc::clone(&handler), seen.clone());
-        async move { Ok::<_, Infallible>(handle(request, 0, &handler, &log).await) }
+        async move { Ok::<_, Infallible>(handle(request, (0, None), &handler, &log).await) }
     });
     (Transport::over(service, config).unwrap(), log)
 }
@@ -120,7 +123,7 @@ where
 
 async fn handle<B>(
     request: Request<B>,
-    connection: usize,
+    (connection, client): (usize, Option<Vec<u8>>),
     handler: &Handler,
     log: &Log,
 ) -> Response<Body>
@@ -132,6 +135,7 @@ where
     let seen = Seen {
         connection,
         version: head.version,
+        client,
         method: head.method,
         target: head.uri.path_and_query().unwrap().to_string(),
         headers: head.headers,
@@ -141,22 +145,70 @@ where
     handler(seen).await
 }
 
-/// A certificate authority and a certificate of the server.
+/// A certificate authority.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A client's certificate and key.
+pub(crate) struct ClientPair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    pub(crate) der: Vec<u8>,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate of a server with these names. Clients may show one of this authority.
+    pub(crate) fn server(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Identity {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        change(&mut params);
+        let leaf = params.signed_by(&key, &self.0).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        Identity::new(self.pem(), leaf.der().to_vec(), &key, Some(roots))
+    }
+
+    pub(crate) fn client(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> ClientPair {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        change(&mut params);
+        let leaf = params.signed_by(&key, &self.0).unwrap();
+        let (certificate, der) = (leaf.pem(), leaf.der().to_vec());
+        ClientPair { certificate, key: key.serialize_pem(), der }
+    }
+}
+
+/// A certificate of the server, and what trusts it.
+#[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) authority_pem: String,
-    config: Arc<rustls::ServerConfig>,
+    pub(crate) config: Arc<rustls::ServerConfig>,
 }
 
 impl Identity {
     /// A certificate for these names, by an authority of its own.
     pub(crate) fn issued(names: &[&str]) -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
-        Self::new(authority.pem(), leaf.der().to_vec(), &key)
+        Authority::new("test authority").server(names, |_| {})
     }
 
     /// A certificate that is authority and server in one, as kube-apiserver makes it.
@@ -170,24 +222,37 @@ impl Identity {
         validity(&mut params);
         let key = KeyPair::generate().unwrap();
         let both = params.self_signed(&key).unwrap();
-        Self::new(both.pem(), both.der().to_vec(), &key)
+        Self::new(both.pem(), both.der().to_vec(), &key, None)
     }
 
-    fn new(authority_pem: String, leaf: Vec<u8>, key: &KeyPair) -> Self {
+    /// `clients` is the authority whose certificates clients may show.
+    fn new(
+        authority_pem: String,
+        leaf: Vec<u8>,
+        key: &KeyPair,
+        clients: Option<rustls::RootCertStore>,
+    ) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![leaf.into()],
-                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-            )
             .unwrap();
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(roots) => {
+                let roots = Arc::new(roots);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                builder.with_client_cert_verifier(verifier.allow_unauthenticated().build().unwrap())
+            }
+        };
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let mut config = builder.with_single_cert(vec![leaf.into()], key).unwrap();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Self { authority_pem, config: Arc::new(config) }
     }
 }
+
+/// What the server shows to the next client.
+type Shown = Arc<Mutex<Option<Arc<rustls::ServerConfig>>>>;
 
 /// A server on loopback. Its connections end when it is dropped.
 pub(crate) struct Server {
@@ -195,6 +260,7 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     pub(crate) accepted: Arc<AtomicUsize>,
     identity: Option<Identity>,
+    shown: Shown,
     _tasks: JoinSet<()>,
 }
 
@@ -206,11 +272,13 @@ impl Server {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, log) = (listener.local_addr().unwrap(), Log::default());
-        let acceptor = identity.as_ref().map(|id| TlsAcceptor::from(Arc::clone(&id.config)));
+        let config = identity.as_ref().map(|identity| Arc::clone(&identity.config));
+        let shown = Arc::new(Mutex::new(config));
         let (accepted, handler) = (Arc::new(AtomicUsize::new(0)), handler_of(handler));
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, acceptor, handler, log.clone(), Arc::clone(&accepted)));
-        Self { address, log, accepted, identity, _tasks: tasks }
+        let count = Arc::clone(&accepted);
+        tasks.spawn(accept(listener, Arc::clone(&shown), handler, log.clone(), count));
+        Self { address, log, accepted, identity, shown, _tasks: tasks }
     }
 
     /// A configuration that reaches and trusts it, with short deadlines and quick retries.
@@ -229,6 +297,11 @@ impl Server {
 
     pub(crate) fn transport(&self) -> Transport {
         Transport::connect(self.config()).unwrap()
+    }
+
+    /// Shows another certificate from now on.
+    pub(crate) fn show(&self, identity: &Identity) {
+        *self.shown.lock() = Some(Arc::clone(&identity.config));
     }
 
     pub(crate) fn accepted(&self) -> usize {
@@ -253,7 +326,7 @@ pub(crate) fn quick() -> Timeouts {
 
 async fn accept(
     listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
+    shown: Shown,
     handler: Handler,
     log: Log,
     accepted: Arc<AtomicUsize>,
@@ -262,24 +335,32 @@ async fn accept(
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         let number = accepted.fetch_add(1, Ordering::SeqCst);
-        let (acceptor, handler, log) = (acceptor.clone(), Arc::clone(&handler), log.clone());
+        let acceptor = shown.lock().clone().map(TlsAcceptor::from);
+        let (handler, log) = (Arc::clone(&handler), log.clone());
         connections.spawn(async move {
-            let service = service_fn(move |request: Request<Incoming>| {
-                let (handler, log) = (Arc::clone(&handler), log.clone());
-                async move { Ok::<_, Infallible>(handle(request, number, &handler, &log).await) }
-            });
-            let builder = auto::Builder::new(TokioExecutor::new());
-            // How a connection ends is what the tests look at from the other side.
             match acceptor {
-                None => {
-                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-                }
+                None => serve(stream, (number, None), handler, log).await,
                 Some(acceptor) => {
                     if let Ok(stream) = acceptor.accept(stream).await {
-                        let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+                        let certificates = stream.get_ref().1.peer_certificates();
+                        let client = certificates.map(|chain| chain[0].to_vec());
+                        serve(stream, (number, client), handler, log).await;
                     }
                 }
             }
         });
     }
+}
+
+/// How a connection ends is what the tests look at from the other side.
+async fn serve<T>(stream: T, peer: (usize, Option<Vec<u8>>), handler: Handler, log: Log)
+where
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (handler, log, peer) = (Arc::clone(&handler), log.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(handle(request, peer, &handler, &log).await) }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -21,7 +21,7 @@ enum Source {
 }
 
 impl Pem {
-    /// In a file, which is read again for every new connection.
+    /// In a file, which is read again for every new connection, and when it was last read a minute ago.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File(Arc::new(path.into())))
     }
@@ -31,8 +31,21 @@ impl Pem {
         Self(Source::Inline(Arc::new(bytes.into().into())))
     }
 
+    /// Whether it can change.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.0, Source::File(_))
+    }
+
+    /// The text, if it is in memory.
+    pub(super) fn memory(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Source::File(_) => None,
+            Source::Inline(bytes) => Some(bytes.expose_secret()),
+        }
+    }
+
     /// The text. `what` names its purpose in errors.
-    pub(super) async fn read(&self, what: &'static str) -> Result<Contents, TlsError> {
+    pub(crate) async fn read(&self, what: &'static str) -> Result<Contents, TlsError> {
         match &self.0 {
             Source::Inline(bytes) => {
                 Ok(Contents { what, from: "inline".into(), bytes: Arc::clone(bytes) })
@@ -49,6 +62,21 @@ impl Pem {
     }
 }
 
+/// The same file, or the same text.
+impl PartialEq for Pem {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Source::File(one), Source::File(other)) => one == other,
+            (Source::Inline(one), Source::Inline(other)) => {
+                one.expose_secret() == other.expose_secret()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Pem {}
+
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -59,14 +87,14 @@ impl fmt::Debug for Pem {
 }
 
 /// PEM text that has been read.
-pub(super) struct Contents {
+pub(crate) struct Contents {
     what: &'static str,
     from: String,
     bytes: Arc<SecretSlice<u8>>,
 }
 
 impl Contents {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.expose_secret()
     }
 

@@ -1,0 +1,325 @@
+//! Credential plugins: real scripts, run by a kubeconfig that names them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use expect_test::expect;
+use kubestrata_api_types::cause_ref;
+use tempfile::TempDir;
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+
+use super::credentials::authorization;
+use super::server::{Authority, Log, Server, answer, json, over};
+use super::{create, get, pod};
+use crate::{AuthError, Config, Kubeconfig, Pem, Tls, Transport};
+
+/// A kubeconfig beside a script.
+struct Plugin {
+    folder: TempDir,
+    config: Config,
+}
+
+/// A credential, as a plugin prints it.
+fn credential(status: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{{status}}}}}"#
+    )
+}
+
+fn print(text: &str) -> String {
+    format!("printf '%s' '{text}'")
+}
+
+impl Plugin {
+    fn new(script: &str) -> Self {
+        Self::with("v1", "interactiveMode: IfAvailable", "server: 'http://in-process'", script)
+    }
+
+    fn with(version: &str, exec: &str, cluster: &str, script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("plugin");
+        std::fs::write(&program, format!("#!/bin/sh\ncd \"$(dirname \"$0\")\"\n{script}\n"))
+            .unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!(
+            "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n\
+             clusters:\n- name: c\n  cluster:\n    {cluster}\n\
+             users:\n- name: u\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/{version}\n      \
+             command: ./plugin\n      args: [one, two]\n      env: [{{name: GREETING, value: hello}}]\n      {exec}\n"
+        );
+        let path = folder.path().join("config");
+        std::fs::write(&path, text).unwrap();
+        let config = Kubeconfig::read(&path).unwrap().config(None).unwrap();
+        Self { folder, config }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What a script has written.
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// How often a script that begins with [`COUNT`] has run.
+    fn runs(&self) -> usize {
+        self.text("runs").lines().count()
+    }
+
+    /// A transport to a server that refuses the token `stale`.
+    fn transport(&self) -> (Transport, Log) {
+        over(self.config.clone(), |seen| async move {
+            if authorization(&seen).ends_with("stale") {
+                answer(401, "text/plain", "Unauthorized")
+            } else {
+                json(pod("a", 1))
+            }
+        })
+    }
+
+    /// Two requests, one after the other: what each sent, or the error of the last.
+    async fn twice(&self) -> Result<Vec<String>, String> {
+        let (transport, log) = self.transport();
+        for _ in 0..2 {
+            transport.clone().oneshot(get("a")).await.map_err(|error| {
+                std::iter::successors(Some(&*error as &dyn std::error::Error), |e| e.source())
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(": ")
+            })?;
+        }
+        Ok(log.all().iter().map(|seen| authorization(seen).to_owned()).collect())
+    }
+}
+
+/// Makes a script count its runs.
+const COUNT: &str = "echo run >> runs\n";
+
+#[tokio::test]
+async fn a_plugin_gives_a_token() {
+    let plugin = Plugin::new(&format!("{COUNT}{}", print(&credential(r#""token":"abc""#))));
+    assert_eq!(plugin.twice().await.unwrap(), ["Bearer abc", "Bearer abc"]);
+    assert_eq!(plugin.runs(), 1);
+    // Arguments and environment.
+    let script = format!("{} | sed s/X/$GREETING-$1-$2/", print(&credential(r#""token":"X""#)));
+    assert_eq!(Plugin::new(&script).twice().await.unwrap()[0], "Bearer hello-one-two");
+    // YAML is as good.
+    let yaml =
+        "apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\nstatus:\n  token: y\n";
+    assert_eq!(Plugin::new(&print(yaml)).twice().await.unwrap()[0], "Bearer y");
+    // The older version, without a word on interaction.
+    let old = credential(r#""token":"old""#).replace("/v1", "/v1beta1");
+    let plugin = Plugin::with("v1beta1", "", "server: 'http://in-process'", &print(&old));
+    assert_eq!(plugin.twice().await.unwrap()[0], "Bearer old");
+}
+
+#[tokio::test]
+async fn an_expired_credential_is_made_anew() {
+    // Each run gives another token.
+    let status = r#""token":"X","expirationTimestamp":"2001-01-01T00:00:00Z""#;
+    let script = format!("{COUNT}{} | sed s/X/$$/", print(&credential(status)));
+    let plugin = Plugin::new(&script);
+    let sent = plugin.twice().await.unwrap();
+    assert_ne!(sent[0], sent[1]);
+    assert_eq!(plugin.runs(), 2);
+    // A certificate has an end of its own, whatever the plugin says of it.
+    let authority = Authority::new("a");
+    for (year, runs) in [(2001, 2), (2999, 1)] {
+        let pair = authority.client("me", |params| {
+            params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        });
+        let status = format!(
+            r#""token":"t","expirationTimestamp":"2999-01-01T00:00:00Z","clientCertificateData":{:?},"clientKeyData":{:?}"#,
+            pair.certificate, pair.key
+        );
+        let plugin = Plugin::new(&format!("{COUNT}cat answer"));
+        std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
+        plugin.twice().await.unwrap();
+        assert_eq!(plugin.runs(), runs, "{year}");
+    }
+}
+
+#[tokio::test]
+async fn failures_name_the_program_and_never_what_it_printed() {
+    let pair = Authority::new("a").client("me", |_| {});
+    for (script, want) in [
+        ("echo top-secret; exit 7".to_owned(), "exit status: 7"),
+        (print("{\"token\": top-secret"), "no ExecCredential (line 1"),
+        (print("kind: [top-secret"), "no ExecCredential (line 1"),
+        (print("status: {token: {top: secret}}"), "no ExecCredential (line"),
+        (print(&credential("")), "neither a token nor a certificate"),
+        (print(&credential(r#""token":"""#)), "neither a token nor a certificate"),
+        (print(&credential(r#""token":"top-secret","clientCertificateData":"x""#)), "only one of"),
+        (
+            print(&credential(&format!(
+                r#""clientCertificateData":"top-secret","clientKeyData":{:?}"#,
+                pair.key
+            ))),
+            "its certificate is not valid PEM",
+        ),
+        (print(&credential("").replace("/v1", "/v2")), "is not of client.authentication"),
+        (
+            print(r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential"}"#),
+            "has no status",
+        ),
+        ("head -c 2000000 /dev/zero".to_owned(), "more than 1048576 bytes"),
+    ] {
+        let plugin = Plugin::new(&script);
+        let (transport, log) = plugin.transport();
+        let error = transport.oneshot(create()).await.unwrap_err();
+        let error = cause_ref::<AuthError>(&*error).unwrap();
+        let text = error.to_string();
+        assert!(text.contains(want) && text.contains("plugin\""), "{want}: {text}");
+        assert!(!format!("{error:?}").contains("top"), "{error:?}");
+        assert_eq!(log.len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_program_is_told_with_its_hint() {
+    let exec = "interactiveMode: Never\n      installHint: get it from the shop";
+    let plugin = Plugin::with("v1", exec, "server: 'http://in-process'", "exit 0");
+    std::fs::remove_file(plugin.path("plugin")).unwrap();
+    let error = plugin.twice().await.unwrap_err();
+    assert!(
+        error.ends_with("No such file or directory (os error 2) (get it from the shop)"),
+        "{error}"
+    );
+}
+
+/// kube#1675, kube#1950.
+#[tokio::test]
+async fn a_plugin_that_hangs_is_killed_and_holds_up_nobody_else() {
+    let mut plugin = Plugin::new(&format!("{COUNT}echo $$ > pid; exec sleep 600"));
+    plugin.config.timeouts.exec = Duration::from_millis(700);
+    let (transport, _) = plugin.transport();
+    let started = Instant::now();
+    // The runtime of this test has one thread: that it ticks shows that no run stands on it.
+    let mut ticks = 0;
+    let all = futures_util::future::join_all((0..20).map(|_| transport.clone().oneshot(get("a"))));
+    tokio::pin!(all);
+    let all = loop {
+        tokio::select! {
+            biased; // The results end the loop; a tick that is due at the same moment counts nothing.
+            all = &mut all => break all,
+            () = tokio::time::sleep(Duration::from_millis(10)) => ticks += 1,
+        }
+    };
+    for error in all.into_iter().map(Result::unwrap_err) {
+        let cause = cause_ref::<AuthError>(&*error);
+        assert!(matches!(cause, Some(AuthError::ExecTimeout { .. })), "{error:?}");
+    }
+    assert_eq!(plugin.runs(), 1, "who waits for a run shares its failure");
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(ticks > 3, "{ticks}");
+    let process = PathBuf::from("/proc").join(plugin.text("pid").trim());
+    let gone = || !process.exists() || is_zombie(&process);
+    for _ in 0..500 {
+        if gone() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(gone(), "{} still runs", process.display());
+}
+
+fn is_zombie(process: &std::path::Path) -> bool {
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    stat.contains(") Z ")
+}
+
+#[tokio::test]
+async fn many_requests_cause_one_run() {
+    let plugin =
+        Plugin::new(&format!("{COUNT}sleep 0.1; {}", print(&credential(r#""token":"t""#))));
+    let (transport, log) = plugin.transport();
+    let all = futures_util::future::join_all((0..50).map(|_| transport.clone().oneshot(get("a"))));
+    assert!(all.await.iter().all(Result::is_ok));
+    assert_eq!((plugin.runs(), log.len()), (1, 50));
+}
+
+#[tokio::test]
+async fn a_refused_credential_is_made_anew_once() {
+    let plugin = Plugin::new(&format!("{COUNT}cat answer"));
+    std::fs::write(plugin.path("answer"), credential(r#""token":"stale""#)).unwrap();
+    let (transport, log) = plugin.transport();
+    // Too young to be made again: a server that refuses everything must not start a process per request.
+    assert!(transport.clone().oneshot(create()).await.is_err());
+    assert_eq!((plugin.runs(), log.len()), (1, 1));
+    tokio::time::sleep(Duration::from_millis(1050)).await;
+    std::fs::write(plugin.path("answer"), credential(r#""token":"good""#)).unwrap();
+    let all = futures_util::future::join_all((0..10).map(|_| transport.clone().oneshot(create())));
+    assert!(all.await.iter().all(Result::is_ok));
+    assert_eq!((plugin.runs(), log.len()), (2, 21));
+    transport.oneshot(create()).await.unwrap();
+    assert_eq!((plugin.runs(), log.len()), (2, 22));
+}
+
+#[tokio::test]
+async fn a_plugin_is_told_of_the_server() {
+    let cluster = "server: 'http://in-process/base'\n    tls-server-name: api\n    certificate-authority: ca\n    \
+                   proxy-url: 'http://me:pw@proxy:3128'\n    disable-compression: true\n    extensions:\n    \
+                   - {name: other, extension: 7}\n    \
+                   - {name: client.authentication.k8s.io/exec, extension: {audience: x, list: [1, 2.5, null, true]}}";
+    let exec = "interactiveMode: Never\n      provideClusterInfo: true";
+    let script = format!(
+        "printf '%s' \"$KUBERNETES_EXEC_INFO\" > info; {}",
+        print(&credential(r#""token":"t""#))
+    );
+    let plugin = Plugin::with("v1", exec, cluster, &script);
+    std::fs::write(plugin.path("ca"), "some PEM").unwrap();
+    plugin.twice().await.unwrap();
+    expect![[r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"http://in-process/base","tls-server-name":"api","certificate-authority-data":"c29tZSBQRU0=","proxy-url":"http://me:pw@proxy:3128","disable-compression":true,"config":{"audience":"x","list":[1,2.5,null,true]}},"interactive":false}}"#]]
+    .assert_eq(&plugin.text("info"));
+    assert!(!format!("{:?}", plugin.config).contains("pw"));
+    // Not unless the file says so.
+    let plugin = Plugin::with("v1", "interactiveMode: Never", cluster, &script);
+    plugin.twice().await.unwrap();
+    expect![[r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}"#]]
+    .assert_eq(&plugin.text("info"));
+}
+
+/// kube#1675: the certificate of a plugin is used, and replaced when the server refuses it.
+#[tokio::test]
+async fn the_certificate_of_a_plugin_rotates() {
+    let authority = Authority::new("both");
+    let (first, second) = (authority.client("one", |_| {}), authority.client("two", |_| {}));
+    let old = first.der.clone();
+    let revoked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = std::sync::Arc::clone(&revoked);
+    let server = Server::start(Some(authority.server(&["127.0.0.1"], |_| {})), move |seen| {
+        let refuse =
+            flag.load(std::sync::atomic::Ordering::SeqCst) && seen.client.as_ref() == Some(&old);
+        async move { if refuse { answer(401, "text/plain", "no") } else { json(pod("a", 1)) } }
+    })
+    .await;
+    let plugin = Plugin::new(&format!("{COUNT}cat answer"));
+    let write = |pair: &super::server::ClientPair| {
+        let status = format!(
+            r#""clientCertificateData":{:?},"clientKeyData":{:?}"#,
+            pair.certificate, pair.key
+        );
+        std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
+    };
+    write(&first);
+    let mut config = server.config().auth(plugin.config.auth.clone());
+    config.tls = Tls::trust(Pem::inline(authority.pem()));
+    let transport = Transport::connect(config).unwrap();
+    for _ in 0..2 {
+        transport.clone().oneshot(create()).await.unwrap();
+    }
+    assert_eq!(server.log.last().client.as_ref(), Some(&first.der));
+    assert_eq!((server.accepted(), plugin.runs()), (1, 1));
+    tokio::time::sleep(Duration::from_millis(1050)).await;
+    write(&second);
+    revoked.store(true, std::sync::atomic::Ordering::SeqCst);
+    transport.clone().oneshot(create()).await.unwrap();
+    assert_eq!(server.log.last().client.as_ref(), Some(&second.der));
+    assert!(server.log.last().headers.get("authorization").is_none());
+    assert_eq!((server.accepted(), plugin.runs()), (2, 2));
+    assert_eq!(transport.connections().requests, 1);
+}

@@ -1,0 +1,264 @@
+//! The rustls configuration of the next connection, and whether it still is that of the last.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::time::Instant;
+
+use super::pem::Contents;
+use super::verify::{Anything, ChainOrPinned};
+use super::{Identity, Tls, TlsError, provider};
+use crate::auth::Source;
+use crate::config::Protocol;
+
+/// How long until files that could not be used are read again: they are being replaced, most likely.
+const BROKEN_PERIOD: Duration = Duration::from_secs(1);
+
+/// Makes rustls configurations, and makes them anew when a file or the certificate of a plugin has changed.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    tls: Tls,
+    name: ServerName<'static>,
+    protocols: Vec<Vec<u8>>,
+    source: Arc<Source>,
+    file_period: Duration,
+    state: Mutex<State>,
+    /// Held while files are read: else a slow look could put old contents over new ones.
+    loading: tokio::sync::Mutex<()>,
+    /// Counts configurations. Release, paired with the Acquire of connections, which are not used again once theirs is
+    /// not the last.
+    current: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    cached: Option<(Material, Arc<ClientConfig>)>,
+    /// When to look at files again.
+    look: Option<Instant>,
+    /// The plugin's certificates that have been seen.
+    identities: u64,
+}
+
+/// The contents of all PEM sources.
+#[derive(PartialEq, Eq)]
+struct Material {
+    authority: Option<Contents>,
+    identity: Option<(Contents, Contents)>,
+}
+
+impl std::fmt::Debug for Material {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Material")
+    }
+}
+
+/// Which configuration a connection was made with, and whether it is still the one to use.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    made: u64,
+    current: Arc<AtomicU64>,
+}
+
+impl Session {
+    /// For a connection without TLS: nothing can replace it.
+    pub(crate) fn plain() -> Self {
+        Self { made: 0, current: Arc::default() }
+    }
+
+    /// Whether files or certificates have changed since. What is under way goes on; nothing new should begin.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.current.load(Ordering::Acquire) != self.made
+    }
+}
+
+impl Connector {
+    pub(crate) fn new(
+        tls: Tls,
+        host: &str,
+        protocol: Protocol,
+        source: Arc<Source>,
+        file_period: Duration,
+    ) -> Result<Self, TlsError> {
+        let name = tls.server_name.as_deref().unwrap_or(host);
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| TlsError::ServerName { name: name.to_owned() })?;
+        let offers: &[&[u8]] = match protocol {
+            Protocol::Auto => &[b"h2", b"http/1.1"],
+            Protocol::Http1 => &[b"http/1.1"],
+            Protocol::Http2 => &[b"h2"],
+        };
+        let protocols = offers.iter().map(|offer| offer.to_vec()).collect();
+        if tls.insecure {
+            tracing::warn!(
+                host,
+                "the server's certificate is not verified (insecure-skip-tls-verify): whoever answers in its place can \
+                 read and change everything"
+            );
+        }
+        Ok(Self {
+            tls,
+            name,
+            protocols,
+            source,
+            file_period,
+            state: Mutex::default(),
+            loading: tokio::sync::Mutex::default(),
+            current: Arc::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> ServerName<'static> {
+        self.name.clone()
+    }
+
+    /// The configuration for the next connection. Files are read each time, as connections are rare.
+    ///
+    /// Where they cannot be used, as while they are replaced one after the other, the last configuration is.
+    pub(crate) async fn config(&self) -> Result<(Arc<ClientConfig>, Session), TlsError> {
+        self.load().await?;
+        let state = self.state.lock();
+        let (_, config) =
+            state.cached.as_ref().expect("there is a configuration once one was loaded");
+        let made = self.current.load(Ordering::Acquire);
+        Ok((Arc::clone(config), Session { made, current: Arc::clone(&self.current) }))
+    }
+
+    /// Notices what has changed since the last connection was made, so that requests leave connections that show an old
+    /// certificate. Cheap, but once a minute (`Timeouts::files`), when it reads the files.
+    pub(crate) async fn refresh(&self) {
+        let due = {
+            let mut state = self.state.lock();
+            let now = Instant::now();
+            let due = state.look.is_some_and(|look| now >= look)
+                || (state.cached.is_some() && state.identities != self.identities());
+            if due {
+                // This one looks; the others need not wait for it.
+                state.look = self.has_files().then(|| now + self.file_period);
+            }
+            due
+        };
+        if due && let Err(error) = self.load().await {
+            // Cannot be, as there is a configuration to keep; and if so, the next connection tells.
+            tracing::warn!(%error, "TLS cannot be set up");
+        }
+    }
+
+    fn has_files(&self) -> bool {
+        let identity = self.tls.identity.as_ref();
+        self.tls.authority.as_ref().is_some_and(super::Pem::is_file)
+            || identity.is_some_and(|pair| pair.certificate.is_file() || pair.key.is_file())
+    }
+
+    fn identities(&self) -> u64 {
+        if self.source.has_identities() { self.source.identities() } else { 0 }
+    }
+
+    async fn load(&self) -> Result<(), TlsError> {
+        let _loading = self.loading.lock().await;
+        // Before the certificate is fetched: one that comes in between is seen as new by the next.
+        let identities = self.identities();
+        let built = match self.read().await {
+            Ok(material) => self.build_if_new(material),
+            Err(error) => Err(error),
+        };
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.identities = identities;
+        state.look = self.has_files().then(|| now + self.file_period);
+        match built {
+            Ok(None) => Ok(()),
+            Ok(Some(cached)) => {
+                if state.cached.is_some() {
+                    tracing::info!("certificates have changed; new connections use the new ones");
+                    self.current.fetch_add(1, Ordering::Release);
+                }
+                state.cached = Some(cached);
+                Ok(())
+            }
+            Err(error) if state.cached.is_some() => {
+                tracing::warn!(error = %chain(&error), "the last certificates are kept");
+                state.look = Some(now + BROKEN_PERIOD.min(self.file_period));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&self) -> Result<Material, TlsError> {
+        let authority = match &self.tls.authority {
+            Some(pem) => Some(pem.read("certificate authority").await?),
+            None => None,
+        };
+        let identity = match self.tls.identity.clone().or_else(|| self.source.identity()) {
+            Some(Identity { certificate, key }) => {
+                Some((certificate.read("client certificate").await?, key.read("client key").await?))
+            }
+            None => None,
+        };
+        Ok(Material { authority, identity })
+    }
+
+    fn build_if_new(
+        &self,
+        material: Material,
+    ) -> Result<Option<(Material, Arc<ClientConfig>)>, TlsError> {
+        if self.state.lock().cached.as_ref().is_some_and(|(of, _)| *of == material) {
+            return Ok(None);
+        }
+        let config = Arc::new(self.build(&material)?);
+        Ok(Some((material, config)))
+    }
+
+    fn build(&self, material: &Material) -> Result<ClientConfig, TlsError> {
+        let provider = provider()?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Provider { problem: error.to_string() })?
+            .dangerous()
+            .with_custom_certificate_verifier(self.verifier(material, provider)?);
+        let mut config = match &material.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificate.certificates()?;
+                let key = PrivateKeyDer::from_pem_slice(key.bytes()).map_err(|_| key.not_pem())?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| TlsError::Identity { problem: error.to_string() })?
+            }
+        };
+        config.alpn_protocols = self.protocols.clone();
+        Ok(config)
+    }
+
+    fn verifier(
+        &self,
+        material: &Material,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+        if self.tls.insecure {
+            return Ok(Arc::new(Anything::new(provider)));
+        }
+        let Some(authority) = &material.authority else {
+            return match rustls_platform_verifier::Verifier::new(provider) {
+                Ok(verifier) => Ok(Arc::new(verifier)),
+                Err(error) => Err(TlsError::NoRoots { problem: error.to_string() }),
+            };
+        };
+        let certificates: Vec<CertificateDer<'static>> = authority.certificates()?;
+        Ok(Arc::new(ChainOrPinned::new(certificates, provider)?))
+    }
+}
+
+/// The error and its causes in one line.
+fn chain(error: &TlsError) -> String {
+    let first: &dyn std::error::Error = error;
+    let all = std::iter::successors(Some(first), |error| error.source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
