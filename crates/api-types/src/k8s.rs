@@ -16,7 +16,7 @@ impl Meta for ObjectMeta {
     }
 
     fn uid(&self) -> Option<&str> {
-        self.uid.as_deref()
+        self.uid.as_deref().filter(|uid| !uid.is_empty())
     }
 
     fn resource_version(&self) -> ResourceVersion {
@@ -24,7 +24,7 @@ impl Meta for ObjectMeta {
     }
 
     fn generation(&self) -> Option<i64> {
-        self.generation
+        self.generation.filter(|generation| *generation != 0)
     }
 
     fn deletion_timestamp(&self) -> Option<Timestamp> {

@@ -50,11 +50,11 @@ pub trait Object: Send + Sync + 'static {
     fn name(&self) -> &str;
     /// `metadata.namespace`; `None` for cluster-scoped objects.
     fn namespace(&self) -> Option<&str>;
-    /// `metadata.uid`.
+    /// `metadata.uid`; `None` if it is empty too: Go has one value for both, and writes neither.
     fn uid(&self) -> Option<&str>;
     /// `metadata.resourceVersion`; unset if the object has none.
     fn resource_version(&self) -> ResourceVersion;
-    /// `metadata.generation`.
+    /// `metadata.generation`; `None` if it is zero too, as of `uid`.
     fn generation(&self) -> Option<i64>;
     /// `metadata.deletionTimestamp`: set once deletion was asked for and finalizers or a grace period remain.
     fn deletion_timestamp(&self) -> Option<Timestamp>;
@@ -112,11 +112,11 @@ pub trait Meta {
     fn name(&self) -> &str;
     /// `namespace`, if set and not empty.
     fn namespace(&self) -> Option<&str>;
-    /// `uid`, if set.
+    /// `uid`, if set and not empty.
     fn uid(&self) -> Option<&str>;
     /// `resourceVersion`.
     fn resource_version(&self) -> ResourceVersion;
-    /// `generation`.
+    /// `generation`, if set and not zero.
     fn generation(&self) -> Option<i64>;
     /// `deletionTimestamp`.
     fn deletion_timestamp(&self) -> Option<Timestamp>;
@@ -138,7 +138,7 @@ impl Meta for ObjectMeta {
     }
 
     fn uid(&self) -> Option<&str> {
-        self.uid.as_deref()
+        self.uid.as_deref().filter(|uid| !uid.is_empty())
     }
 
     fn resource_version(&self) -> ResourceVersion {
@@ -146,7 +146,7 @@ impl Meta for ObjectMeta {
     }
 
     fn generation(&self) -> Option<i64> {
-        self.generation
+        self.generation.filter(|generation| *generation != 0)
     }
 
     fn deletion_timestamp(&self) -> Option<Timestamp> {

@@ -69,7 +69,7 @@ impl Object for Dynamic {
     }
 
     fn generation(&self) -> Option<i64> {
-        self.meta("generation")?.as_i64()
+        self.meta("generation")?.as_i64().filter(|generation| *generation != 0)
     }
 
     fn deletion_timestamp(&self) -> Option<Timestamp> {

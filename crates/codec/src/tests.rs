@@ -15,10 +15,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kubestrata_api_types::{
     Answer, Collection, Event, FieldPath, Format, Kind as _, ListMeta, ListPart, Object,
-    ResourceType, View,
+    ObjectMeta, PartialObjectMetadata, ResourceType, View,
 };
 
-use crate::{Encoded, Limits, ListDecoder, WatchDecoder, WatchError, decode_object};
+use crate::{
+    Decoded, Dynamic, Encoded, Limits, ListDecoder, WatchDecoder, WatchError, decode_object,
+};
 
 const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b",
   "uid":"u-1","resourceVersion":"42","generation":3,"deletionTimestamp":"2026-01-02T03:04:05Z",
@@ -84,6 +86,55 @@ fn head_equals_decoded_head() {
     assert_eq!(head(&encoded), head(&encoded.decode::<Pod>().unwrap()));
     assert_eq!(head(&encoded), head(&encoded.metadata().unwrap()));
     assert_eq!(encoded.label("app"), Some("web"));
+}
+
+/// Go has one value for absent and zero, and writes neither: an object tells the same however it came.
+#[test]
+fn an_empty_uid_and_a_generation_of_zero_are_none() {
+    let message = b"\x0a\x07\x0a\x01a\x2a\x00\x38\x00";
+    let text = br#"{"metadata":{"name":"a","uid":"","generation":0}}"#;
+    for (format, bytes) in [(Format::Protobuf, &message[..]), (Format::Json, text)] {
+        let encoded = Encoded::read(&pods(), format, bytes, &[]).unwrap();
+        let expected = "a None \"\" None None";
+        assert_eq!(head(&encoded), expected, "{format:?}");
+        assert_eq!(head(&encoded.metadata().unwrap()), expected);
+        assert_eq!(head(&encoded.decode::<Pod>().unwrap()), expected);
+        assert_eq!(head(&Dynamic::decode(&encoded).unwrap()), expected);
+        assert_eq!(head(&Decoded::<Pod>::decode(&encoded)), expected);
+    }
+    let own = PartialObjectMetadata {
+        metadata: ObjectMeta {
+            uid: Some(String::new()),
+            generation: Some(0),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    assert_eq!((own.uid(), own.generation()), (None, None));
+}
+
+/// No bytes at all are no time, and so is the year 1; whatever else there is has seconds, if only zero.
+#[test]
+fn times_of_deletion_are_those_of_go() {
+    for (time, expected) in [
+        (&b""[..], None),
+        (b"\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01", None),
+        (b"\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01\x10\x80\x89\x7a", None),
+        (b"\x10\x80\x89\x7a", Some("1970-01-01T00:00:00Z")),
+        (b"\x80\x03\x01", Some("1970-01-01T00:00:00Z")),
+        (b"\x08\x05\x10\x80\x89\x7a", Some("1970-01-01T00:00:05Z")),
+    ] {
+        let mut metadata = b"\x0a\x01a".to_vec();
+        crate::wire::put_bytes(&mut metadata, 9, time);
+        let mut message = Vec::new();
+        crate::wire::put_bytes(&mut message, 1, &metadata);
+        let encoded = Encoded::read(&pods(), Format::Protobuf, &message, &[]).unwrap();
+        let expected = expected.map(|time| time.parse().unwrap());
+        assert_eq!(encoded.deletion_timestamp(), expected, "{}", time.escape_ascii());
+        let decoded = Dynamic::decode(&encoded).unwrap();
+        assert_eq!(decoded.deletion_timestamp(), expected, "{}", time.escape_ascii());
+        assert_eq!(encoded.decode::<Pod>().unwrap().deletion_timestamp(), expected);
+    }
 }
 
 #[test]

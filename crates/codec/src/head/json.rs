@@ -54,7 +54,9 @@ fn metadata<'a>(cursor: &mut Cursor<'a>, builder: &mut HeadBuilder<'a>) -> Resul
                     None => ResourceVersion::UNSET,
                 };
             }
-            b"generation" => builder.generation = optional_integer(cursor)?,
+            b"generation" => {
+                builder.generation = optional_integer(cursor)?.filter(|number| *number != 0);
+            }
             b"deletionTimestamp" => builder.deletion_timestamp = optional_time(cursor)?,
             b"labels" => labels(cursor, builder)?,
             b"ownerReferences" => owners(cursor, builder)?,
