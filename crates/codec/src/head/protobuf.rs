@@ -78,14 +78,16 @@ fn metadata<'a>(mut reader: Reader<'a>, builder: &mut HeadBuilder<'a>) -> Result
                 Some(span) if span.end == field.span.start => span.end = field.span.end,
                 Some(_) => builder.managed_fields_twice = true,
             },
-            (1 | 3 | 5 | 6 | 7 | 9 | 11 | 13, _) => {
-                let offset = field.span.start;
-                return Err(ScanError { offset, problem: "a field of another wire type" });
-            }
+            (1 | 3 | 5 | 6 | 7 | 9 | 11 | 13 | 17, _) => return Err(wire_type(&field.span)),
             _ => {}
         }
     }
     Ok(())
+}
+
+#[cold]
+fn wire_type(span: &Range<usize>) -> ScanError {
+    ScanError { offset: span.start, problem: "a field of another wire type" }
 }
 
 fn time(reader: &Reader<'_>, range: Range<usize>) -> Result<Option<Timestamp>, ScanError> {
@@ -96,9 +98,15 @@ fn time(reader: &Reader<'_>, range: Range<usize>) -> Result<Option<Timestamp>, S
     let mut seconds = 0;
     let mut inner = reader.inner(range);
     while let Some(field) = inner.next()? {
-        if let (1, Value::Varint(number)) = (field.number, field.value) {
-            seconds = number.cast_signed();
+        match (field.number, field.value) {
+            (1, Value::Varint(number)) => seconds = number.cast_signed(),
+            (2, Value::Varint(_)) => {}
+            (1 | 2, _) => return Err(wire_type(&field.span)),
+            _ => {}
         }
+    }
+    if seconds == forms::ZERO_TIME {
+        return Ok(None);
     }
     // A `Time` has whole seconds; the nanoseconds are never written otherwise than zero, and not read by Go either.
     Timestamp::from_second(seconds)
@@ -109,10 +117,10 @@ fn time(reader: &Reader<'_>, range: Range<usize>) -> Result<Option<Timestamp>, S
 fn label(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
     let (mut key, mut value) = (HeadBuilder::empty(), HeadBuilder::empty());
     while let Some(field) = reader.next()? {
-        let Value::Bytes(range) = field.value else { continue };
-        let place = match field.number {
-            1 => &mut key,
-            2 => &mut value,
+        let (place, range) = match (field.number, field.value) {
+            (1, Value::Bytes(range)) => (&mut key, range),
+            (2, Value::Bytes(range)) => (&mut value, range),
+            (1 | 2, _) => return Err(wire_type(&field.span)),
             _ => continue,
         };
         *place = text(&reader, builder, range);
@@ -133,6 +141,7 @@ fn owner(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), Sc
                 owner[4] = HeadBuilder::flag(number != 0);
                 continue;
             }
+            (1 | 3..=6, _) => return Err(wire_type(&field.span)),
             _ => continue,
         };
         owner[index] = text(&reader, builder, range);

@@ -243,14 +243,13 @@ impl<'de> Walk<'de> {
                     context.pointer.set(field.is_pointer());
                     return Ok(Some(field.name()));
                 }
-                Some(field) => {
-                    if let (Source::Wire(_, Wire::Bytes(bytes)), Some(message)) =
-                        (&source, field.message())
-                    {
+                Some(field) => match (&source, field.message()) {
+                    (Source::Wire(_, Wire::Bytes(bytes)), Some(message)) => {
                         let inner = Frame::new(context, message, bytes)?;
                         self.outer.push(std::mem::replace(&mut self.frame, inner));
                     }
-                }
+                    _ => return Err(context.error(Problem::WireType, self.frame.rest)),
+                },
                 None => match self.outer.pop() {
                     Some(around) => self.frame = around,
                     None => return Ok(None),

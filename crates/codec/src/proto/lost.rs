@@ -113,7 +113,7 @@ impl Search {
 
     /// A whole object where JSON could stand.
     fn embedded(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        let parts = Parts::read(bytes)?;
+        let parts = Parts::read(bytes, Type::Json.into())?;
         let Some(Ok(inner)) = parts.bytes(1).map(envelope::open) else { return Ok(()) };
         match schema::kind_of(inner.api_version, inner.kind) {
             Some(message) => self.message(inner.message, message),

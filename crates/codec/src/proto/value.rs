@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::Options;
 use super::error::{Error, Problem};
 use super::forms::{self, Stamp, ZERO_TIME};
-use super::wire::{self, Fault, Wire};
+use super::wire::{self, Fault, Malformed, Wire};
 use crate::envelope;
 use crate::schema::{self, Message, Type};
 
@@ -374,10 +374,11 @@ fn special<'de, 'c>(
     ty: Type,
     bytes: &'de [u8],
 ) -> Result<Source<'de, 'c>, Error> {
-    let parts = Parts::read(bytes).map_err(|fault| context.fault(fault))?;
+    let parts = Parts::read(bytes, ty.into()).map_err(|fault| context.fault(fault))?;
     let range = || context.error(Problem::Range, bytes);
     Ok(match ty {
-        Type::Time | Type::MicroTime => match parts.time() {
+        Type::Time | Type::MicroTime if bytes.is_empty() => Source::Null,
+        Type::Time | Type::MicroTime => match parts.time(ty) {
             None => Source::Null,
             Some((seconds, nanos)) => {
                 let micros = (ty == Type::MicroTime).then_some(nanos / 1000);
@@ -428,16 +429,55 @@ fn json<'de, 'c>(context: &'c Context<'c>, raw: &'de [u8]) -> Result<Source<'de,
     Ok(Source::Object(message, inner.message, Lead::Envelope(inner.api_version, inner.kind)))
 }
 
+/// Which of the first fields of a message are numbers, and which have a length in front: a bit of each field's number.
+/// A field of neither is of any wire type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Forms {
+    varints: u8,
+    bytes: u8,
+}
+
+impl Forms {
+    #[inline]
+    fn fit(self, number: u32, wire: Wire<'_>) -> bool {
+        let bit = 1 << number;
+        match wire {
+            Wire::Varint(_) => self.bytes & bit == 0,
+            Wire::Bytes(_) => self.varints & bit == 0,
+            _ => (self.varints | self.bytes) & bit == 0,
+        }
+    }
+}
+
+/// The fields of the messages that have a JSON form of their own.
+impl From<Type> for Forms {
+    fn from(ty: Type) -> Self {
+        let (varints, bytes) = match ty {
+            Type::Time | Type::MicroTime => (0b110, 0),
+            Type::IntOrString => (0b110, 0b1000),
+            Type::SchemaOrBool => (0b10, 0b100),
+            Type::SchemaOrArray | Type::SchemaOrStrings => (0, 0b110),
+            _ => (0, 0b10),
+        };
+        Self { varints, bytes }
+    }
+}
+
 /// The fields 1 to 4 of a small message that is not in the table.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a>([Option<Wire<'a>>; 4]);
 
 impl<'a> Parts<'a> {
-    pub(crate) fn read(mut rest: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn read(mut rest: &'a [u8], forms: Forms) -> Result<Self, Fault> {
         let mut parts = Self::default();
         while !rest.is_empty() {
+            let start = rest;
             let (number, wire) = wire::entry(&mut rest)?;
             if let Some(part) = parts.0.get_mut(number as usize - 1) {
+                // Even if another one follows: Go refuses it too.
+                if !forms.fit(number, wire) {
+                    return Err(wire::fault(Malformed::WireType, start));
+                }
                 *part = Some(wire);
             }
         }
@@ -459,13 +499,14 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Seconds and nanoseconds; `None` for the zero time, which JSON shows as null.
-    pub(crate) fn time(&self) -> Option<(i64, u32)> {
-        if self.0.iter().all(Option::is_none) {
-            return None;
-        }
+    /// Seconds and nanoseconds; `None` for Go's zero time, the year 1, which JSON shows as null.
+    pub(crate) fn time(&self, ty: Type) -> Option<(i64, u32)> {
         let seconds = self.number(1).cast_signed();
-        let nanos = u32::try_from(self.number(2)).unwrap_or_default().min(999_999_999);
+        let nanos = match ty {
+            Type::MicroTime => u32::try_from(self.number(2)).unwrap_or_default().min(999_999_999),
+            // A `Time` has whole seconds, and Go does not read what else is there.
+            _ => 0,
+        };
         (seconds != ZERO_TIME || nanos >= 1000).then_some((seconds, nanos))
     }
 }
@@ -552,7 +593,8 @@ impl<'de> Run<'de> {
 /// Key and value of one entry of a map; what is absent is zero.
 pub(crate) fn map_entry<'de>(ty: Type, wire: Wire<'de>) -> Result<(&'de [u8], Wire<'de>), Problem> {
     let Wire::Bytes(bytes) = wire else { return Err(Problem::WireType) };
-    let parts = Parts::read(bytes).map_err(|fault| Problem::from(fault.malformed))?;
+    let forms = Forms { varints: 0, bytes: 0b10 };
+    let parts = Parts::read(bytes, forms).map_err(|fault| Problem::from(fault.malformed))?;
     Ok((parts.bytes(1).unwrap_or_default(), parts.0[1].unwrap_or_else(|| zero(ty))))
 }
 

@@ -17,6 +17,7 @@ pub(crate) enum Malformed {
     Truncated,
     Varint,
     Tag,
+    WireType,
 }
 
 impl From<Malformed> for Problem {
@@ -25,6 +26,7 @@ impl From<Malformed> for Problem {
             Malformed::Truncated => Self::Truncated,
             Malformed::Varint => Self::Varint,
             Malformed::Tag => Self::Tag,
+            Malformed::WireType => Self::WireType,
         }
     }
 }
@@ -38,7 +40,7 @@ pub(crate) struct Fault {
 }
 
 #[cold]
-fn fault(malformed: Malformed, at: &[u8]) -> Fault {
+pub(crate) fn fault(malformed: Malformed, at: &[u8]) -> Fault {
     Fault { malformed, address: at.as_ptr() as usize }
 }
 

@@ -8,6 +8,7 @@ use super::{Paths, ends, step};
 use crate::envelope;
 use crate::json::ScanError;
 use crate::limits::Limits;
+use crate::proto::forms;
 use crate::schema::{self, Field, Message, Type};
 use crate::wire::{self, Field as Entry, Reader, Value};
 
@@ -145,7 +146,7 @@ fn raw_json(
     rewrite(&mut reader.inner(range.clone()), &mut out, |reader, entry| {
         let (1, Value::Bytes(raw)) = (entry.number, &entry.value) else { return Ok(Change::Keep) };
         let raw_bytes = reader.bytes(raw.clone());
-        if matches!(raw_bytes.first(), Some(b'{' | b'[')) {
+        if matches!(raw_bytes.trim_ascii_start().first(), Some(b'{' | b'[')) {
             return super::json::prune(raw_bytes, paths, Limits::DEFAULT.depth)
                 .map(Change::Contents)
                 .map_err(|error| ScanError { offset: raw.start + error.offset, ..error });
@@ -227,8 +228,10 @@ fn map_entry(
             _ => {}
         }
     }
+    // A path names a key as it is shown.
+    let shown = forms::text(key);
     let paths = step(paths, |segment| match segment {
-        Segment::Field(name) => name.as_bytes() == key,
+        Segment::Field(name) => **name == *shown,
         _ => true,
     });
     if ends(&paths) {

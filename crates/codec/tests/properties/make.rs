@@ -11,7 +11,7 @@ use crate::checks::resource;
 use crate::dice::Dice;
 
 /// What a field can hold, beside messages of the table. Which of these a field takes is found out by trying.
-const CONTENTS: [&[u8]; 24] = [
+const CONTENTS: [&[u8]; 26] = [
     // Numbers, as varints.
     b"\x00\x00",
     b"\x00\x01",
@@ -37,6 +37,9 @@ const CONTENTS: [&[u8]; 24] = [
     // Times.
     b"\x02\x06\x08\x80\x94\xeb\xdc\x03",
     b"\x02\x0c\x08\x80\x94\xeb\xdc\x03\x10\x80\x89\x7a",
+    b"\x02\x0b\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01",
+    // A message of nothing but a field that nobody knows.
+    b"\x02\x03\x80\x03\x31",
     // Integer or text, schema or boolean.
     b"\x02\x04\x08\x00\x10\x50",
     b"\x02\x08\x08\x01\x10\x00\x1a\x0250",
