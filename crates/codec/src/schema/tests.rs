@@ -100,9 +100,28 @@ fn kinds_that_travel_beside_objects_are_there() {
         ("meta.k8s.io/v1", "PartialObjectMetadataList"),
         ("autoscaling/v1", "Scale"),
         ("policy/v1", "Eviction"),
+        ("meta.k8s.io/v1", "Table"),
         ("admission.k8s.io/v1", "AdmissionReview"),
+        ("apiextensions.k8s.io/v1", "ConversionReview"),
+        ("imagepolicy.k8s.io/v1alpha1", "ImageReview"),
+        ("authentication.k8s.io/v1", "TokenReview"),
+        ("authentication.k8s.io/v1", "TokenRequest"),
+        ("authentication.k8s.io/v1", "SelfSubjectReview"),
+        ("authorization.k8s.io/v1", "SubjectAccessReview"),
+        ("authorization.k8s.io/v1", "LocalSubjectAccessReview"),
+        ("authorization.k8s.io/v1", "SelfSubjectAccessReview"),
+        ("authorization.k8s.io/v1", "SelfSubjectRulesReview"),
+        ("v1", "APIVersions"),
+        ("v1", "APIGroup"),
+        ("v1", "APIGroupList"),
+        ("v1", "APIResourceList"),
+        ("apidiscovery.k8s.io/v2", "APIGroupDiscovery"),
+        ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io/v1", "APIService"),
     ] {
         assert!(kind_of(api_version, name).is_some(), "{api_version} {name}");
     }
-    assert!(kind_of("v1", "Table").is_none(), "a Table is JSON only");
+    // A Table is of one group alone, and JSON alone on every server.
+    assert!(kind_of("v1", "Table").is_none());
 }

@@ -4,11 +4,19 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubestrata_api_types::Scope::{Cluster, Namespaced};
-use kubestrata_api_types::{FieldPath, Format, Kind, ResourceType, Undecodable, View as _};
+use kubestrata_api_types::{
+    Collection, Event, FieldPath, Format, Kind, ListMeta, ListPart, ResourceType, Undecodable,
+    View as _,
+};
 use serde_json::{Value, json};
 
+use crate::collection::{self, JsonStyle};
+use crate::frame::{self, EventType};
 use crate::proto::{Options, Problem};
-use crate::{Encoded, Limits, envelope, schema, transcode, wire};
+use crate::{
+    Encoded, Limits, ListDecoder, ListError, WatchDecoder, WatchError, envelope, schema, transcode,
+    wire,
+};
 
 fn config_map(format: Format, text: &str) -> Encoded {
     let resource = ConfigMap::resource().clone().into();
@@ -45,6 +53,74 @@ fn strings_are_bounded() {
             assert!(!error.problem.contains("s3cret"), "{error}");
         }
     }
+}
+
+/// Each limit ends what is one beyond it, and nothing that is at it.
+#[test]
+fn frames_items_depth_and_strings_end_exactly_at_their_limit() {
+    let (pods, name) = (Arc::new(Pod::resource().clone()), "n".repeat(100));
+    let text = format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"a":[{{}}]}}}}"#);
+    let mut message = b"\x0a\x66".to_vec();
+    wire::put_bytes(&mut message, 1, name.as_bytes());
+    for (format, object) in [(Format::Json, text.as_bytes()), (Format::Protobuf, &message[..])] {
+        let event = frame::encode(EventType::Added, format, &pods, object);
+        // The line feed of JSON and the length of protobuf are not the event's.
+        let size = event.len() - if format == Format::Json { 1 } else { 4 };
+        let watch = |limits: Limits| {
+            let mut decoder = WatchDecoder::new(Collection::new(pods.clone()), format, limits);
+            decoder.push(&event);
+            decoder.next().map(Option::unwrap)
+        };
+        let frames = |frame_bytes| Limits { frame_bytes, ..Limits::DEFAULT };
+        assert!(matches!(watch(frames(size)), Ok(Event::Added(_))), "{format:?}");
+        let Err(WatchError::TooLarge { limit }) = watch(frames(size - 1)) else {
+            panic!("{format:?}: a frame beyond its limit")
+        };
+        assert_eq!(limit, size - 1);
+
+        let list = |item_bytes| {
+            let limits = Limits { item_bytes, ..Limits::DEFAULT };
+            let mut decoder = ListDecoder::new(Collection::new(pods.clone()), format, limits);
+            let meta = ListMeta::default();
+            decoder.push(&match format {
+                Format::Json => {
+                    let list = collection::json(JsonStyle::Typed, "v1", "PodList", &meta);
+                    [&list.head, object, &list.tail].concat()
+                }
+                Format::Protobuf => {
+                    let size = collection::protobuf_item_size(object.len());
+                    let head = collection::protobuf_head("v1", "PodList", &meta, size);
+                    let item = collection::protobuf_item_head(object.len());
+                    [&head, &item, object, collection::PROTOBUF_TAIL].concat()
+                }
+            });
+            while let Some(part) = decoder.next()? {
+                assert!(!matches!(part, ListPart::Unreadable(_)));
+            }
+            decoder.finish()
+        };
+        list(object.len()).unwrap();
+        let limit = object.len() - 1;
+        let error = list(limit).unwrap_err();
+        assert!(matches!(error, ListError::TooLarge { limit: at } if at == limit), "{error:?}");
+
+        let strings = |string_bytes| Limits { string_bytes, ..Limits::DEFAULT };
+        assert!(matches!(watch(strings(100)), Ok(Event::Added(_))), "{format:?}");
+        let Ok(Event::Unreadable(error)) = watch(strings(99)) else {
+            panic!("{format:?}: a name beyond its limit")
+        };
+        assert!(error.problem.contains("longer than the limit"), "{error:?}");
+    }
+    // The text nests four deep, the object itself included.
+    let read = |depth| {
+        let limits = Limits { depth, ..Limits::DEFAULT };
+        let mut decoder = WatchDecoder::new(Collection::new(pods.clone()), Format::Json, limits);
+        decoder.push(&frame::encode(EventType::Added, Format::Json, &pods, text.as_bytes()));
+        decoder.next().unwrap().unwrap()
+    };
+    assert!(matches!(read(4), Event::Added(_)));
+    let Event::Unreadable(error) = read(2) else { panic!("nested beyond the limit") };
+    assert!(error.problem.contains("nested too deep"), "{error:?}");
 }
 
 #[test]
