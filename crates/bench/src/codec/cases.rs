@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kubestrata_api_types::{Collection, FieldPath, Format, ListPart, View as _};
-use kubestrata_codec::{Encoded, Limits, ListDecoder, proto, schema, transcode};
+use kubestrata_codec::{Encoded, Limits, ListDecoder, Tracked, proto, schema, transcode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -38,6 +38,8 @@ pub(super) mod what {
     pub(crate) const DECODE_STRIPPED: &str = "decode stripped";
     /// To a Rust value, managedFields included.
     pub(crate) const DECODE_WHOLE: &str = "decode whole";
+    /// To a Rust value that can be sent back, from the bytes of a store: with a count of the fields that it has no place for.
+    pub(crate) const DECODE_TRACKED: &str = "decode tracked";
     /// From a Rust value without managedFields.
     pub(crate) const ENCODE: &str = "encode";
     /// The head, and a copy of the bytes: what arrives at a store.
@@ -134,6 +136,7 @@ impl<'a> Adder<'a, '_> {
             transcode::to_protobuf(bytes, message, &mut out).expect("recorded objects decode");
             black_box(out);
         });
+        self.tracked::<K>(OURS, Format::Protobuf, &set.protobuf.stripped)?;
         self.scans(OURS, Format::Protobuf, &set.protobuf)?;
         self.json::<K>()
     }
@@ -152,7 +155,31 @@ impl<'a> Adder<'a, '_> {
         self.encode(SERDE_JSON, stripped, values, |value| {
             black_box(serde_json::to_vec(value).expect("what was decoded can be encoded"));
         });
+        self.tracked::<K>(OURS_JSON, Format::Json, stripped)?;
         self.scans(OURS_JSON, Format::Json, &set.json)
+    }
+
+    /// What a typed read of a stored object does.
+    fn tracked<K: DeserializeOwned + 'a>(
+        &mut self,
+        by: &'static str,
+        format: Format,
+        inputs: &'a [Vec<u8>],
+    ) -> Result<()> {
+        let stored = self.stored(format, inputs)?;
+        let (set, calls, input) = (self.set.name, stored.len(), inputs.iter().map(Vec::len).sum());
+        let work = Box::new(move |index: usize| {
+            black_box(Tracked::<K>::decode(&stored[index]).expect("recorded objects decode"));
+        });
+        let what = what::DECODE_TRACKED;
+        self.cases.push(Case { set, what, by, calls, per_call: 1, input, work });
+        Ok(())
+    }
+
+    fn stored(&self, format: Format, inputs: &[Vec<u8>]) -> Result<Vec<Encoded>> {
+        let read = |bytes: &Vec<u8>| Encoded::read(&self.set.resource, format, bytes, &[]);
+        let stored = inputs.iter().map(read).collect::<std::result::Result<_, _>>();
+        Ok(stored.map_err(|_| "unreadable")?)
     }
 
     fn encode<K: 'a>(
@@ -183,12 +210,7 @@ impl<'a> Adder<'a, '_> {
         self.each(what::PRUNE, by, &objects.whole, move |bytes| read(bytes, &labels));
         if set.resource.kind == "Pod" {
             let path: FieldPath = "spec.nodeName".parse()?;
-            let stored = objects
-                .stripped
-                .iter()
-                .map(|bytes| Encoded::read(&set.resource, format, bytes, &[]));
-            let stored =
-                stored.collect::<std::result::Result<Vec<_>, _>>().map_err(|_| "unreadable")?;
+            let stored = self.stored(format, &objects.stripped)?;
             let input = objects.stripped.iter().map(Vec::len).sum();
             let calls = stored.len();
             let work = Box::new(move |index: usize| {
