@@ -1,19 +1,35 @@
-//! Choices from a seed.
+//! Choices from a seed, or from a fuzzer's input.
 
 /// A generator of the splitmix family: enough to choose bytes.
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice {
+    state: u64,
+    /// What is chosen first, from the end on. Two bytes make a choice.
+    given: Vec<u8>,
+}
 
 impl Dice {
     /// The choices of one input.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
-        let mut dice = Self(seed ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03));
+        let state = seed ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03);
+        let mut dice = Self { state, given: Vec::new() };
         dice.roll();
         dice
     }
 
+    /// The choices that a fuzzer has made. Where they end, others follow from them.
+    pub(crate) fn from_input(input: &[u8]) -> Self {
+        let state = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {
+            (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Self { state, given: input.iter().rev().copied().collect() }
+    }
+
     pub(crate) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        if let (Some(low), Some(high)) = (self.given.pop(), self.given.pop()) {
+            return u64::from(u16::from_le_bytes([low, high]));
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }

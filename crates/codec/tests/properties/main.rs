@@ -3,17 +3,21 @@
 //!
 //! Inputs are drawn from a seed: objects of every kind of the table, whole and damaged, and arbitrary bytes.
 //! `KUBESTRATA_CODEC_INPUTS` sets how many each test draws, `KUBESTRATA_CODEC_SEED` the seed; a failure prints its input.
+//!
+//! `fuzz/` beside this folder calls the same functions with what libFuzzer finds. `KUBESTRATA_CODEC_ARTIFACT` names a file
+//! that it has left, for the test [`of_a_fuzzers_input`], which needs no fuzzer.
 
 #![expect(clippy::unwrap_used, reason = "a test: a failure is a panic")]
 #![expect(clippy::print_stdout, reason = "how many inputs there were is worth knowing")]
-#![expect(clippy::print_stderr, reason = "an input that fails must be shown")]
 
 mod checks;
+mod fuzzed;
 mod streams;
 
 mod dice;
 mod make;
 mod memory;
+mod shown;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +26,7 @@ use kubestrata_codec::schema;
 
 use self::dice::Dice;
 use self::make::Maker;
+use self::shown::Shown;
 
 /// Inputs of each test in a normal run: some seconds without optimisation.
 const INPUTS: u64 = 4_000;
@@ -29,23 +34,6 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
-}
-
-/// Shows the input when a check panics, so that it can be repeated.
-struct Shown<'a> {
-    what: &'a str,
-    number: u64,
-    kind: &'a schema::Kind,
-    input: &'a [u8],
-}
-
-impl Drop for Shown<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let Self { what, number, kind, input } = self;
-            eprintln!("{what} {number} of {kind:?}: b\"{}\"", input.escape_ascii());
-        }
-    }
 }
 
 /// Draws inputs, checks each, and counts how they end.
@@ -103,4 +91,25 @@ fn of_lists() {
             |kind, input, dice| streams::list(kind, format, input, dice),
         );
     }
+}
+
+/// What the fuzz targets do with their input, on bytes that no fuzzer has chosen.
+#[test]
+fn of_a_fuzzers_input() {
+    let both = |input: &[u8]| [fuzzed::object(input), fuzzed::stream(input)];
+    if let Some(path) = std::env::var_os("KUBESTRATA_CODEC_ARTIFACT") {
+        println!("{:?}", both(&std::fs::read(path).unwrap()));
+        return;
+    }
+    assert_eq!(both(b"ab"), [None, None], "too short to say what it is");
+    let mut ends = BTreeMap::<_, u64>::new();
+    for number in 0..setting("KUBESTRATA_CODEC_INPUTS", INPUTS) / 4 {
+        let mut dice = Dice::new(setting("KUBESTRATA_CODEC_SEED", SEED), number);
+        let length = 3 + dice.below(200);
+        let input: Vec<u8> = (0..length).map(|_| dice.byte()).collect();
+        for end in both(&input) {
+            *ends.entry(end.expect("there is a kind")).or_default() += 1;
+        }
+    }
+    assert_eq!(ends.keys().copied().collect::<Vec<_>>(), ["read", "refused"]);
 }
