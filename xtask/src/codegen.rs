@@ -73,6 +73,7 @@ const INLINE: u8 = 4;
 const OMIT_EMPTY: u8 = 8;
 const OMIT_ZERO: u8 = 16;
 const POINTER: u8 = 32;
+const NIL: u8 = 64;
 
 const OBJECT_META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const JSON_SCHEMA: &str = "apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
@@ -117,7 +118,9 @@ fn table(schema: &Value) -> Option<String> {
     merges.dedup();
 
     let mut out = String::from(HEAD);
-    out.push_str("use super::Type::{self, *};\nuse super::{Field, Kind, Merge, Message};\n\n");
+    out.push_str(
+        "use super::Type::{self, *};\nuse super::{Field, Kind, Merge, Message, Name};\n\n",
+    );
     kinds(schema, &schema_of, &mut out)?;
     writeln!(out, "pub(super) const OBJECT_META: usize = {};", schema_of.index.get(OBJECT_META)?)
         .ok()?;
@@ -132,7 +135,7 @@ fn table(schema: &Value) -> Option<String> {
         )
         .ok()?;
     }
-    out.push_str("];\n\nconst fn f(name: &'static str, number: u8, ty: Type, flags: u8, merge: u8) -> Field {\n    Field { name, number, ty, flags, merge }\n}\n\n");
+    out.push_str("];\n\nconst fn f(name: &'static str, number: u8, ty: Type, flags: u8, merge: u8) -> Field {\n    Field { name, number, ty, flags, merge }\n}\n\nconst fn n(path: [u8; 3], place: u8, length: u8) -> Name {\n    Name { path, place, length }\n}\n\n");
     writeln!(out, "pub(super) static MESSAGES: [Message; {}] = [", schema_of.messages.len())
         .ok()?;
     for (name, fields) in &schema_of.messages {
@@ -224,23 +227,18 @@ fn message(
             Ok(index) => u8::try_from(index + 1).ok()?,
             Err(_) => 0,
         };
-        writeln!(
-            out,
-            "        f({:?}, {}, {}, {}, {merge}),",
-            field.name,
-            field.number,
-            ty(field.ty, of)?,
-            field.flags,
-        )
-        .ok()?;
+        let ty = ty(field.ty, of)?;
+        let nil = field.flags & (REPEATED | MAP | POINTER) != 0
+            || ty == "Bytes"
+            || ty.starts_with("List(");
+        let flags = field.flags | if nil { NIL } else { 0 };
+        writeln!(out, "        f({:?}, {}, {ty}, {flags}, {merge}),", field.name, field.number)
+            .ok()?;
     }
-    let mut names = Vec::new();
-    flatten(fields, of, &mut Vec::new(), &mut names)?;
-    names.sort_unstable();
-    let paths: Vec<[usize; 3]> = names.iter().map(|(_, path)| *path).collect();
+    let names = names(fields, of)?;
     writeln!(
         out,
-        "    ], slots: &{slots:?}, names: &{paths:?}, zeros: {zeros:#x}, is_kind: {} }},",
+        "    ], slots: &{slots:?}, names: &[{names}], zeros: {zeros:#x}, is_kind: {} }},",
         of.kinds.contains(name)
     )
     .ok()
@@ -259,23 +257,45 @@ fn has_zero(field: &Field<'_>) -> bool {
     }
 }
 
-/// The JSON names of a message with the way to each through inlined messages, as positions counted from one.
+/// The JSON names of a message, sorted: the way to each field, its place on the wire, and the length of its name.
+fn names(fields: &[Field<'_>], of: &Schema<'_>) -> Option<String> {
+    let mut names = Vec::new();
+    flatten(fields, of, &mut (Vec::new(), Vec::new()), &mut names)?;
+    let mut order: Vec<&Vec<u64>> = names.iter().map(|(_, _, numbers)| numbers).collect();
+    order.sort_unstable();
+    let mut shown = names
+        .iter()
+        .map(|(name, [a, b, c], numbers)| {
+            let place = order.binary_search(&numbers).ok()?;
+            // Writers keep one bit per place.
+            (place < 64 && name.len() < 256)
+                .then(|| (*name, format!("n([{a}, {b}, {c}], {place}, {})", name.len())))
+        })
+        .collect::<Option<Vec<_>>>()?;
+    shown.sort_unstable();
+    Some(shown.into_iter().map(|(_, shown)| shown).collect::<Vec<_>>().join(", "))
+}
+
+/// The JSON names of a message with the way to each through inlined messages, as positions counted from one and as the
+/// numbers of the fields.
 fn flatten<'a>(
     fields: &[Field<'a>],
     of: &Schema<'a>,
-    path: &mut Vec<usize>,
-    names: &mut Vec<(&'a str, [usize; 3])>,
+    way: &mut (Vec<usize>, Vec<u64>),
+    names: &mut Vec<(&'a str, [usize; 3], Vec<u64>)>,
 ) -> Option<()> {
     for (index, field) in fields.iter().enumerate() {
-        path.push(index + 1);
+        way.0.push(index + 1);
+        way.1.push(field.number);
         if field.flags & INLINE != 0 {
-            flatten(of.messages.get(field.ty)?, of, path, names)?;
+            flatten(of.messages.get(field.ty)?, of, way, names)?;
         } else {
             let mut full = [0; 3];
-            full.get_mut(..path.len())?.copy_from_slice(path);
-            names.push((field.name, full));
+            full.get_mut(..way.0.len())?.copy_from_slice(&way.0);
+            names.push((field.name, full, way.1.clone()));
         }
-        path.pop();
+        way.0.pop();
+        way.1.pop();
     }
     Some(())
 }

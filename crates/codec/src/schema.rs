@@ -126,8 +126,8 @@ pub struct Message {
     fields: &'static [Field],
     /// By field number: position in `fields` counted from one, or zero.
     slots: &'static [u8],
-    /// The JSON names sorted, each as the way to its field: positions counted from one, through inlined messages.
-    names: &'static [[u8; 3]],
+    /// The JSON names sorted, fields of inlined messages among them.
+    names: &'static [Name],
     /// By position in `fields`: JSON shows the field even when the wire lacks it.
     zeros: u64,
     /// JSON may hold `apiVersion` and `kind`, which the message has no fields for.
@@ -152,7 +152,7 @@ impl Message {
 
     /// The field of a JSON name, looked for in inlined messages too.
     pub fn by_name(&self, name: &str) -> Option<&'static Field> {
-        self.path_of(name, &mut 0).map(|path| self.follow(path))
+        self.find(name, &mut 0).map(|(field, _)| field)
     }
 
     /// The message at a position in the table, as [`Type::Nested`] holds it.
@@ -180,50 +180,53 @@ impl Message {
         self.zeros
     }
 
-    /// The way to the field `name`. `hint` is the place in the sorted names to look first, and is moved on, since most
-    /// producers write their fields in alphabetical order, and leave some out.
-    pub(crate) fn path_of(&self, name: &str, hint: &mut usize) -> Option<[u8; 3]> {
-        /// Comparing lengths alone is cheaper than a search, up to about so many.
-        const NEAR: usize = 12;
-        let near = self.names.get(*hint..).unwrap_or_default().iter().take(NEAR);
-        for (passed, path) in near.enumerate() {
-            if self.follow(*path).name == name {
-                *hint += passed + 1;
-                return Some(*path);
+    /// How many fields JSON may show, those of inlined messages among them: the places of [`Message::find`] are below.
+    pub(crate) fn places(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The field of a JSON name, with its place among all fields in the order of the wire, inlined messages unfolded.
+    ///
+    /// `hint` is where to look first, and is moved on, since most producers write their fields in alphabetical order, and
+    /// leave some out.
+    pub(crate) fn find(&self, name: &str, hint: &mut usize) -> Option<(&'static Field, u8)> {
+        let (before, after) = self.names.split_at_checked(*hint)?;
+        for (passed, known) in after.iter().chain(before).enumerate() {
+            // Comparing lengths alone passes over most others, and there are not many.
+            if usize::from(known.length) == name.len() {
+                let field = self.follow(known.path);
+                if field.name == name {
+                    *hint = passed.checked_sub(after.len()).unwrap_or(*hint + passed) + 1;
+                    return Some((field, known.place));
+                }
             }
         }
-        let found = self.names.binary_search_by(|path| self.follow(*path).name.cmp(name)).ok()?;
-        *hint = found + 1;
-        Some(self.names[found])
+        None
     }
 
-    /// The field numbers along a way that [`Message::path_of`] gave.
+    /// The field at a place that [`Message::find`] gave. This searches.
+    pub(crate) fn by_place(&self, place: u8) -> Option<&'static Field> {
+        let known = self.names.iter().find(|known| known.place == place)?;
+        Some(self.follow(known.path))
+    }
+
+    /// The field at the end of a way.
     #[inline]
-    pub(crate) fn numbers(&self, path: [u8; 3]) -> [u8; 3] {
+    fn follow(&self, path: [u8; 3]) -> &'static Field {
         let first = &self.fields[usize::from(path[0]) - 1];
         // Hardly any field is in an inlined message.
-        if path[1] == 0 {
-            return [first.number, 0, 0];
-        }
-        let mut numbers = [0; 3];
-        let mut fields = self.fields;
-        for (step, number) in path.into_iter().zip(&mut numbers) {
-            let Some(field) = usize::from(step).checked_sub(1).and_then(|index| fields.get(index))
-            else {
-                break;
-            };
-            *number = field.number;
-            fields = field.message().map_or(&[], Self::fields);
-        }
-        numbers
-    }
-
-    /// The field at the end of a way that [`Message::path_of`] gave.
-    #[inline]
-    pub(crate) fn follow(&self, path: [u8; 3]) -> &'static Field {
-        let first = &self.fields[usize::from(path[0]) - 1];
         if path[1] == 0 { first } else { first.follow(&path[1..]) }
     }
+}
+
+/// A JSON name of a message.
+struct Name {
+    /// The way to its field: positions counted from one, through inlined messages.
+    path: [u8; 3],
+    /// Its place in the order of the wire.
+    place: u8,
+    /// Of the name, in bytes.
+    length: u8,
 }
 
 impl Field {
@@ -298,6 +301,7 @@ mod flag {
     pub(super) const OMIT_EMPTY: u8 = 8;
     pub(super) const OMIT_ZERO: u8 = 16;
     pub(super) const POINTER: u8 = 32;
+    pub(super) const NIL: u8 = 64;
 }
 
 /// One field of a message.
@@ -371,12 +375,9 @@ impl Field {
         self.flags & flag::REPEATED != 0
     }
 
-    /// Whether the field is nil in Go when it is absent.
+    /// Whether the field is nil in Go when it is absent: a pointer, list, map, or bytes.
     pub(crate) fn is_nil(&self) -> bool {
-        self.is_pointer()
-            || self.is_repeated()
-            || self.is_map()
-            || matches!(self.ty, Type::Bytes | Type::List(_))
+        self.flags & flag::NIL != 0
     }
 
     pub(crate) fn omits_empty(&self) -> bool {

@@ -90,6 +90,52 @@ fn civil(days: i64) -> (i64, u64, u64) {
 
 /// Seconds and nanoseconds of an RFC 3339 text.
 pub(crate) fn parse_time(text: &str) -> Option<(i64, u32)> {
+    parse_usual_time(text.as_bytes()).or_else(|| parse_any_time(text))
+}
+
+/// The same of a text as Go and `k8s_openapi` write it, in UTC and in the letters of [`time`]; most are.
+fn parse_usual_time(text: &[u8]) -> Option<(i64, u32)> {
+    let (text, fraction) = text.split_at_checked(19)?;
+    let nanos = match fraction {
+        b"Z" => 0,
+        [b'.', digits @ .., b'Z'] if matches!(digits.len(), 1..=9) => {
+            u32::try_from(decimal(digits)?).ok()?
+                * 10_u32.pow(9 - u32::try_from(digits.len()).ok()?)
+        }
+        _ => return None,
+    };
+    if (text[4], text[7], text[10], text[13], text[16]) != (b'-', b'-', b'T', b':', b':') {
+        return None;
+    }
+    let (year, month, day) = (decimal(&text[..4])?, decimal(&text[5..7])?, decimal(&text[8..10])?);
+    let (hour, minute) = (decimal(&text[11..13])?, decimal(&text[14..16])?);
+    let second = decimal(&text[17..])?;
+    let days = days(year, month, day);
+    // A day that is not in its month, and the last year, whose end is beyond what is allowed, take the long way.
+    if civil(days) != (year, month.cast_unsigned(), day.cast_unsigned()) || year > 9998 {
+        return None;
+    }
+    (hour < 24 && minute < 60 && second < 60)
+        .then(|| (((days * 24 + hour) * 60 + minute) * 60 + second, nanos))
+}
+
+fn decimal(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0, |value, digit| {
+        digit.is_ascii_digit().then(|| value * 10 + i64::from(digit - b'0'))
+    })
+}
+
+/// The day counted from 1970-01-01: the way back from [`civil`].
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, shifted) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+fn parse_any_time(text: &str) -> Option<(i64, u32)> {
     let time: Timestamp = text.parse().ok()?;
     let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
     // jiff gives both parts the same sign; protobuf counts nanoseconds forward.

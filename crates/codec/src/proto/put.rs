@@ -6,6 +6,9 @@ const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const LENGTH: u32 = 2;
 
+/// Numbers below this have a tag of one byte.
+const SHORT: u32 = 16;
+
 #[inline]
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -20,19 +23,29 @@ fn tag(out: &mut Vec<u8>, number: u32, kind: u32) {
     varint(out, u64::from(number << 3 | kind));
 }
 
+/// A tag and a number behind it.
+#[inline]
+fn head(out: &mut Vec<u8>, number: u32, kind: u32, value: u64) {
+    // Most heads are two bytes, which are added with one look at the room that is left.
+    if number < SHORT && value < 0x80 {
+        out.extend_from_slice(&[(number << 3 | kind) as u8, value as u8]);
+    } else {
+        tag(out, number, kind);
+        varint(out, value);
+    }
+}
+
 /// An entry of bytes, text or a message that is at hand.
 #[inline]
 pub(crate) fn bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
-    tag(out, number, LENGTH);
-    varint(out, bytes.len() as u64);
+    head(out, number, LENGTH, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// A varint entry.
 #[inline]
 pub(crate) fn number(out: &mut Vec<u8>, number: u32, value: u64) {
-    tag(out, number, VARINT);
-    varint(out, value);
+    head(out, number, VARINT, value);
 }
 
 /// An entry of a floating point number.
@@ -41,18 +54,41 @@ pub(crate) fn double(out: &mut Vec<u8>, number: u32, value: f64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Makes what was written since `start` the payload of field `number`, and tells how far it moved.
-pub(crate) fn wrap(out: &mut Vec<u8>, start: usize, number: u32) -> usize {
+/// Begins an entry whose length is not known yet, and tells where its payload starts; [`close`] must follow.
+#[inline]
+pub(crate) fn open(out: &mut Vec<u8>, number: u32) -> usize {
+    // Most payloads are short, and their length fits into the one byte.
+    head(out, number, LENGTH, 0);
+    out.len()
+}
+
+/// Ends an entry that [`open`] began, and tells how far its payload moved.
+#[inline]
+pub(crate) fn close(out: &mut Vec<u8>, payload: usize) -> usize {
+    let length = out.len() - payload;
+    if length < 0x80 {
+        out[payload - 1] = length as u8;
+        return 0;
+    }
+    close_long(out, payload, length)
+}
+
+fn close_long(out: &mut Vec<u8>, payload: usize, length: usize) -> usize {
     let end = out.len();
-    tag(out, number, LENGTH);
-    varint(out, (end - start) as u64);
-    let head = out.len() - end;
-    out[start..].rotate_right(head);
-    head
+    varint(out, length as u64);
+    // The length was written at the end, and all of it but one byte makes the entry longer.
+    let size = out.len() - end;
+    let mut varint = [0; 10];
+    varint[..size].copy_from_slice(&out[end..]);
+    out.truncate(end + size - 1);
+    out.copy_within(payload..end, payload + size - 1);
+    out[payload - 1..][..size].copy_from_slice(&varint[..size]);
+    size - 1
 }
 
 /// What the Go encoders write for a field that has no value: nothing for what is a pointer, list or map in Go, and the
 /// zero value for all else.
+#[inline]
 pub(crate) fn absent(out: &mut Vec<u8>, field: &Field) {
     if !field.is_nil() {
         zero(out, field.ty(), field.number());
@@ -68,11 +104,11 @@ pub(crate) fn zero(out: &mut Vec<u8>, ty: Type, at: u32) {
         Type::IntOrString => bytes(out, at, &[0x08, 0, 0x10, 0, 0x1a, 0]),
         Type::SchemaOrBool => bytes(out, at, &[0x08, 0]),
         Type::Nested(_) => {
-            let start = out.len();
+            let payload = open(out, at);
             for field in ty.message().into_iter().flat_map(Message::by_wire_order) {
                 absent(out, field);
             }
-            wrap(out, start, at);
+            close(out, payload);
         }
         Type::Text
         | Type::Bytes

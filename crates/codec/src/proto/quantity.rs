@@ -25,6 +25,27 @@ const EXA: i32 = 18;
 
 /// The canonical form of a quantity, or `None` if the text is none, or beyond 30 digits.
 pub(crate) fn canonical(text: &str) -> Option<Cow<'_, str>> {
+    if is_canonical(text) { Some(Cow::Borrowed(text)) } else { canonicalize(text) }
+}
+
+/// Whether the text is a plain number in its canonical form, as most are that a server sent; if not, it may still be one.
+fn is_canonical(text: &str) -> bool {
+    /// So many digits and the suffix `Gi` are less than the most that a quantity can hold.
+    const PLAIN: usize = 9;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, suffix) = text.split_at(digits);
+    if digits > PLAIN {
+        return false;
+    }
+    let value = number.bytes().fold(0, |value, digit| value * 10 + u32::from(digit - b'0'));
+    match suffix {
+        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" => value % 1000 != 0,
+        "Ki" | "Mi" | "Gi" => value % 1024 != 0 && !number.starts_with('0'),
+        _ => false,
+    }
+}
+
+fn canonicalize(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim_ascii();
     if text.is_empty() {
         return None;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 
 use super::error::Error;
-use super::writer::{Open, Target, Writer};
+use super::writer::{Target, Writer};
 
 /// Writes one value to its target.
 #[derive(Debug)]
@@ -13,55 +13,59 @@ pub(crate) struct Into<'w> {
     pub(crate) target: Target,
 }
 
-/// An object or a list whose parts are still to come: one type for all.
+/// An object or a list whose parts are still to come, the innermost that the writer has open: one type for all.
 #[derive(Debug)]
 pub(crate) struct Parts<'w> {
     writer: &'w mut Writer,
-    open: Open,
-    /// The object with one key that an enum's variant with content stands in.
-    around: Option<Open>,
+    /// It is the value in an object with one key, as an enum's variant with content is.
+    is_variant: bool,
 }
 
 impl<'w> Into<'w> {
     fn object(self) -> Result<Parts<'w>, Error> {
-        let open = self.writer.open_map(self.target)?;
-        Ok(Parts { writer: self.writer, open, around: None })
+        self.writer.open_map(self.target)?;
+        Ok(Parts { writer: self.writer, is_variant: false })
     }
 
     fn list(self) -> Result<Parts<'w>, Error> {
-        let open = self.writer.open_list(self.target)?;
-        Ok(Parts { writer: self.writer, open, around: None })
+        self.writer.open_list(self.target)?;
+        Ok(Parts { writer: self.writer, is_variant: false })
     }
 
     fn variant(self, name: &str, is_list: bool) -> Result<Parts<'w>, Error> {
-        let mut around = self.writer.open_map(self.target)?;
-        let target = self.writer.field(&mut around, name)?;
-        let open =
-            if is_list { self.writer.open_list(target)? } else { self.writer.open_map(target)? };
-        Ok(Parts { writer: self.writer, open, around: Some(around) })
+        self.writer.open_map(self.target)?;
+        let target = self.writer.field(name)?;
+        if is_list {
+            self.writer.open_list(target)?;
+        } else {
+            self.writer.open_map(target)?;
+        }
+        Ok(Parts { writer: self.writer, is_variant: true })
     }
 }
 
 impl Parts<'_> {
     fn entry<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Error> {
-        let target = self.writer.field(&mut self.open, name)?;
+        let target = self.writer.field(name)?;
+        self.value(target, value)
+    }
+
+    fn value<T: Serialize + ?Sized>(&mut self, target: Target, value: &T) -> Result<(), Error> {
         value.serialize(Into { writer: self.writer, target })?;
-        self.writer.done(&mut self.open);
+        self.writer.done();
         Ok(())
     }
 
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        let target = self.writer.element(&mut self.open);
-        value.serialize(Into { writer: self.writer, target })?;
-        self.writer.done(&mut self.open);
-        Ok(())
+        let target = self.writer.element();
+        self.value(target, value)
     }
 
     fn finish(self) {
-        self.writer.close(self.open);
-        if let Some(mut around) = self.around {
-            self.writer.done(&mut around);
-            self.writer.close(around);
+        self.writer.close();
+        if self.is_variant {
+            self.writer.done();
+            self.writer.close();
         }
     }
 }
@@ -249,11 +253,7 @@ impl ser::SerializeMap for Parts<'_> {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        // Taken and put back, so that one buffer serves all keys.
-        let key = std::mem::take(&mut self.writer.key);
-        let result = self.entry(&key, value);
-        self.writer.key = key;
-        result
+        self.value(self.writer.pending, value)
     }
 
     fn end(self) -> Result<(), Error> {

@@ -2,19 +2,19 @@
 //!
 //! Both ways to protobuf, from Rust values and from JSON text, drive this one writer. It knows nothing of serde.
 //!
-//! Values are written one after the other into one buffer, and each message remembers which piece is which field. When a
-//! message ends, its pieces are copied into place, the zero values of what was not given between them, and the length is
-//! put in front. So each byte is copied twice for each level of nesting, and nothing is allocated for a message.
+//! Values are written one after the other into one buffer, and each open message has a piece for each of its fields, in
+//! the order of the wire. When a message ends, its pieces are copied into place, the zero values of what was not given
+//! between them, behind the length. So each byte is copied twice for each level of nesting, nothing is sorted, and
+//! nothing is allocated for a message.
+
+mod arrange;
+mod scalar;
 
 use std::ops::Range;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
+use self::arrange::Piece;
 use super::error::{Error, Problem, Step, path_text};
-use super::forms::{self, ZERO_TIME};
-use super::value::map_entry;
-use super::{put, quantity, wire};
+use super::{forms, put};
 use crate::schema::{self, Message, Type};
 
 /// How deep JSON may nest inside a message, as serde_json has it.
@@ -23,12 +23,9 @@ const JSON_DEPTH: u16 = 128;
 /// How many notes are kept of unknown and of repeated fields: enough to tell a person.
 const NOTES: usize = 32;
 
-/// Room for the fields of the messages that are open at one time, and for the way to the innermost; both grow if needed.
-const PIECES: usize = 64;
-const PLACES: usize = 16;
-
-/// Room for the zero values of a message.
-const ZEROS: usize = 128;
+/// Room for the fields of the messages that are open at one time, and for those messages; both grow if needed.
+const PIECES: usize = 128;
+const OPENS: usize = 12;
 
 /// Where a value goes.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +40,7 @@ pub(crate) enum Target {
     Map(Type, u32),
     /// JSON text.
     Json,
-    /// The key of a map.
+    /// The key of a map, which begins an entry as [`Writer::field`] does.
     Key,
     /// Nowhere.
     Ignored,
@@ -51,26 +48,31 @@ pub(crate) enum Target {
 
 /// A message, list or map that is being written.
 #[derive(Debug)]
-pub(crate) struct Open {
+struct Open {
     kind: Kind,
-    /// Where it starts in the buffer.
+    close: Close,
+    /// Where its contents start in the buffer.
     start: usize,
     /// Its first piece.
     first: usize,
+    /// Where the next name is looked for.
     hint: usize,
-    /// By position in the message: a value of the field, or of one inlined in it, was written.
+    /// By place on the wire: a value of the field was written.
     seen: u64,
-    /// The position of the current value's field.
-    position: u8,
-    close: Close,
-    /// Where the current value starts, and the numbers of its field.
+    /// A value has begun and not ended.
+    busy: bool,
+    /// The place on the wire of the current value's field; [`NOWHERE`] if the message has no such field.
+    place: u8,
+    /// Where the current value starts.
     value: usize,
-    order: [u8; 3],
     /// The key written last, and whether all came in order.
     key: Range<usize>,
     sorted: bool,
     count: usize,
 }
+
+/// No message has so many fields.
+const NOWHERE: u8 = u8::MAX;
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -82,35 +84,24 @@ enum Kind {
     Ignored,
 }
 
-/// What is put around a message, list or JSON text that ends.
+/// What is left to do around a message, list or JSON text that ends. Payloads are places that [`put::open`] gave.
 #[derive(Debug, Clone, Copy)]
 enum Close {
     Nothing,
-    /// The head of an entry.
+    /// A message is the entry of this number.
     Entry(u32),
-    /// The head of field 1, and that of an entry around it.
-    Json(u32),
-    /// The head of a schema in one field of a message, and that of the message, which starts at the place given.
+    /// The list is all of this payload.
+    List(usize),
+    /// The JSON text is all of the inner payload.
+    Json {
+        inner: usize,
+        outer: usize,
+    },
+    /// A schema is the entry of this number in a payload.
     Schema {
         inner: u32,
-        start: usize,
-        outer: u32,
+        outer: usize,
     },
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Piece {
-    order: [u8; 3],
-    start: usize,
-    end: usize,
-}
-
-#[derive(Debug, Clone)]
-enum Place {
-    Field(&'static str),
-    Index(usize),
-    Key(Range<usize>),
-    Unnamed,
 }
 
 /// What to do with a field that the schema lacks.
@@ -128,30 +119,33 @@ pub(crate) struct Notes {
 }
 
 /// The writer of one object.
+///
+/// After an error it is of no further use.
 #[derive(Debug)]
 pub(crate) struct Writer {
     out: Vec<u8>,
     scratch: Vec<u8>,
     pieces: Vec<Piece>,
-    place: Vec<Place>,
-    /// The text of the key that was written to [`Target::Key`].
-    pub(crate) key: String,
+    /// Innermost last.
+    opens: Vec<Open>,
+    /// Where the value of the key goes that was written to [`Target::Key`].
+    pub(crate) pending: Target,
     messages: u16,
     json: u16,
     depth: u16,
     unknown: Unknown,
-    pub(crate) notes: Notes,
+    notes: Notes,
 }
 
 impl Writer {
     /// A writer into `out`, which should be empty.
     pub(crate) fn new(out: Vec<u8>, depth: u16, unknown: Unknown) -> Self {
         Self {
+            scratch: Vec::with_capacity(out.capacity()),
             out,
-            scratch: Vec::new(),
             pieces: Vec::with_capacity(PIECES),
-            place: Vec::with_capacity(PLACES),
-            key: String::new(),
+            opens: Vec::with_capacity(OPENS),
+            pending: Target::Ignored,
             messages: 0,
             json: 0,
             depth,
@@ -162,6 +156,7 @@ impl Writer {
 
     /// What was written, and what is to be said of it.
     pub(crate) fn finish(self) -> (Vec<u8>, Notes) {
+        debug_assert!(self.opens.is_empty(), "what was opened was closed");
         (self.out, self.notes)
     }
 
@@ -170,14 +165,15 @@ impl Writer {
         self.steps().rev().fold(Error::new(problem), Error::within)
     }
 
+    /// The way to the current value.
     fn steps(&self) -> impl DoubleEndedIterator<Item = Step> {
-        self.place.iter().filter_map(|place| match place {
-            Place::Field(name) => Some(Step::Field(name)),
-            Place::Index(index) => Some(Step::Index(*index)),
-            Place::Key(range) => {
-                Some(Step::Key(forms::text(self.out.get(range.clone())?).into_owned()))
+        self.opens.iter().filter(|open| open.busy).filter_map(|open| match open.kind {
+            Kind::Message(message) => message.by_place(open.place).map(|f| Step::Field(f.name())),
+            Kind::List(..) | Kind::JsonList => Some(Step::Index(open.count)),
+            Kind::Map(..) => {
+                Some(Step::Key(forms::text(self.out.get(open.key.clone())?).into_owned()))
             }
-            Place::Unnamed => None,
+            Kind::JsonMap | Kind::Ignored => None,
         })
     }
 
@@ -220,88 +216,84 @@ fn expected(target: Target) -> &'static str {
     }
 }
 
-// === compound values ===
+// === begin and end ===
 
 impl Writer {
-    fn opened(&self, kind: Kind, start: usize, close: Close) -> Open {
-        Open {
-            kind,
-            start,
-            first: self.pieces.len(),
-            hint: 0,
-            seen: 0,
-            position: 0,
-            close,
-            value: start,
-            order: [0; 3],
-            key: 0..0,
-            sorted: true,
-            count: 0,
-        }
-    }
-
     /// Begins an object.
-    pub(crate) fn open_map(&mut self, target: Target) -> Result<Open, Error> {
-        let start = self.out.len();
-        let (kind, start, close) = match target {
-            Target::Root(message) => (Kind::Message(message), start, Close::Nothing),
-            Target::Map(ty, number) => (Kind::Map(ty, number), start, Close::Nothing),
-            Target::Json => (Kind::JsonMap, start, Close::Nothing),
-            Target::Ignored => (Kind::Ignored, start, Close::Nothing),
-            Target::Value { ty, number, .. } => match ty {
-                Type::Json => (Kind::JsonMap, start, Close::Json(number)),
-                Type::SchemaOrBool | Type::SchemaOrArray | Type::SchemaOrStrings => {
-                    let mut inner = 1;
-                    if ty == Type::SchemaOrBool {
-                        // With a schema, Go sets the boolean too.
-                        put::number(&mut self.out, 1, 1);
-                        inner = 2;
-                    }
-                    let close = Close::Schema { inner, start, outer: number };
-                    (Kind::Message(schema::json_schema()), self.out.len(), close)
+    pub(crate) fn open_map(&mut self, target: Target) -> Result<(), Error> {
+        let (kind, close) = match target {
+            Target::Root(message) => (Kind::Message(message), Close::Nothing),
+            Target::Map(ty, number) => (Kind::Map(ty, number), Close::Nothing),
+            Target::Json => (Kind::JsonMap, Close::Nothing),
+            Target::Ignored => (Kind::Ignored, Close::Nothing),
+            Target::Value { ty: Type::Nested(index), number, .. } => {
+                (Kind::Message(Message::at(index)), Close::Entry(number))
+            }
+            Target::Value { ty: Type::Json, number, .. } => (Kind::JsonMap, self.open_json(number)),
+            Target::Value {
+                ty: ty @ (Type::SchemaOrBool | Type::SchemaOrArray | Type::SchemaOrStrings),
+                number,
+                ..
+            } => {
+                let outer = put::open(&mut self.out, number);
+                let mut inner = 1;
+                if ty == Type::SchemaOrBool {
+                    // With a schema, Go sets the boolean too.
+                    put::number(&mut self.out, 1, 1);
+                    inner = 2;
                 }
-                _ => match ty.message() {
-                    Some(message) if matches!(ty, Type::Nested(_)) => {
-                        (Kind::Message(message), start, Close::Entry(number))
-                    }
-                    _ => return Err(self.mismatch("an object", target)),
-                },
-            },
-            Target::List(..) | Target::Key => return Err(self.mismatch("an object", target)),
+                (Kind::Message(schema::json_schema()), Close::Schema { inner, outer })
+            }
+            Target::Value { .. } | Target::List(..) | Target::Key => {
+                return Err(self.mismatch("an object", target));
+            }
         };
         self.enter(kind)?;
-        if matches!(kind, Kind::JsonMap) {
-            self.out.push(b'{');
+        self.push(kind, close);
+        match kind {
+            Kind::Message(message) => {
+                let pieces = self.pieces.len() + message.places();
+                self.pieces.resize(pieces, Piece::ABSENT);
+            }
+            Kind::JsonMap => self.out.push(b'{'),
+            _ => {}
         }
-        Ok(self.opened(kind, start, close))
+        Ok(())
     }
 
     /// Begins a list.
-    pub(crate) fn open_list(&mut self, target: Target) -> Result<Open, Error> {
-        let start = self.out.len();
+    pub(crate) fn open_list(&mut self, target: Target) -> Result<(), Error> {
         let (kind, close) = match target {
             Target::List(ty, number) => (Kind::List(ty, number), Close::Nothing),
             Target::Json => (Kind::JsonList, Close::Nothing),
             Target::Ignored => (Kind::Ignored, Close::Nothing),
-            Target::Value { ty: Type::Json, number, .. } => (Kind::JsonList, Close::Json(number)),
+            Target::Value { ty: Type::Json, number, .. } => {
+                (Kind::JsonList, self.open_json(number))
+            }
             Target::Value { ty: Type::SchemaOrArray, number, .. } => {
-                (Kind::List(Type::SCHEMA, 2), Close::Entry(number))
+                (Kind::List(Type::SCHEMA, 2), Close::List(put::open(&mut self.out, number)))
             }
             Target::Value { ty: Type::SchemaOrStrings, number, .. } => {
-                (Kind::List(Type::Text, 2), Close::Entry(number))
+                (Kind::List(Type::Text, 2), Close::List(put::open(&mut self.out, number)))
             }
             Target::Value { ty: ty @ Type::List(_), number, .. } => {
                 let element = ty.message().and_then(|message| message.fields().first());
                 let element = element.map_or(Type::Text, schema::Field::ty);
-                (Kind::List(element, 1), Close::Entry(number))
+                (Kind::List(element, 1), Close::List(put::open(&mut self.out, number)))
             }
             _ => return Err(self.mismatch("a list", target)),
         };
         self.enter(kind)?;
+        self.push(kind, close);
         if matches!(kind, Kind::JsonList) {
             self.out.push(b'[');
         }
-        Ok(self.opened(kind, start, close))
+        Ok(())
+    }
+
+    fn open_json(&mut self, number: u32) -> Close {
+        let outer = put::open(&mut self.out, number);
+        Close::Json { inner: put::open(&mut self.out, 1), outer }
     }
 
     fn enter(&mut self, kind: Kind) -> Result<(), Error> {
@@ -314,74 +306,133 @@ impl Writer {
         if *depth > limit { Err(self.error(Problem::Depth)) } else { Ok(()) }
     }
 
-    /// Begins the value of a key, and tells where it goes; [`Writer::done`] must follow.
-    pub(crate) fn field(&mut self, open: &mut Open, name: &str) -> Result<Target, Error> {
-        let value = self.out.len();
-        let (place, target) = match open.kind {
+    fn push(&mut self, kind: Kind, close: Close) {
+        let start = self.out.len();
+        self.opens.push(Open {
+            kind,
+            close,
+            start,
+            first: self.pieces.len(),
+            hint: 0,
+            seen: 0,
+            busy: false,
+            place: NOWHERE,
+            value: start,
+            key: 0..0,
+            sorted: true,
+            count: 0,
+        });
+    }
+
+    /// Ends what was opened last.
+    pub(crate) fn close(&mut self) {
+        let Some(open) = self.opens.pop() else { return };
+        match open.kind {
             Kind::Message(message) => {
-                let Some(path) = message.path_of(name, &mut open.hint) else {
+                self.messages -= 1;
+                self.arrange(message, &open);
+            }
+            Kind::Map(ty, _) if !open.sorted => self.sort(ty, &open),
+            Kind::JsonMap => {
+                self.json -= 1;
+                self.out.push(b'}');
+            }
+            Kind::JsonList => {
+                self.json -= 1;
+                self.out.push(b']');
+            }
+            Kind::Ignored => self.json -= 1,
+            Kind::Map(..) | Kind::List(..) => {}
+        }
+        match open.close {
+            // `arrange` has put the head before a message.
+            Close::Nothing | Close::Entry(_) => {}
+            Close::List(payload) | Close::Schema { outer: payload, .. } => {
+                put::close(&mut self.out, payload);
+            }
+            Close::Json { inner, outer } => {
+                put::close(&mut self.out, inner);
+                put::close(&mut self.out, outer);
+            }
+        }
+    }
+}
+
+// === members ===
+
+impl Writer {
+    /// Begins the value of a key, and tells where it goes; [`Writer::done`] must follow.
+    pub(crate) fn field(&mut self, name: &str) -> Result<Target, Error> {
+        let Some(open) = self.opens.last_mut() else { return Ok(Target::Ignored) };
+        let target = match open.kind {
+            Kind::Message(message) => {
+                let Some((field, place)) = message.find(name, &mut open.hint) else {
                     self.unknown(message, name)?;
-                    open.order = [0; 3];
-                    self.place.push(Place::Unnamed);
                     return Ok(Target::Ignored);
                 };
-                let field = message.follow(path);
-                open.order = message.numbers(path);
-                open.position = path[0] - 1;
+                open.place = place;
+                open.value = self.out.len();
                 let (ty, number) = (field.ty(), field.number());
-                let target = if field.is_map() {
+                if field.is_map() {
                     Target::Map(ty, number)
                 } else if field.is_repeated() {
                     Target::List(ty, number)
                 } else {
                     Target::Value { ty, number, element: false }
-                };
-                (Place::Field(field.name()), target)
+                }
             }
-            Kind::Map(ty, _) => {
+            Kind::Map(ty, number) => {
+                open.value = put::open(&mut self.out, number);
                 put::bytes(&mut self.out, 1, name.as_bytes());
                 let key = self.out.len() - name.len()..self.out.len();
-                open.order = [1, 0, 0];
-                (Place::Key(key), Target::Value { ty, number: 2, element: true })
+                if open.count > 0 && self.out[open.key.clone()] >= self.out[key.clone()] {
+                    open.sorted = false;
+                }
+                open.key = key;
+                Target::Value { ty, number: 2, element: true }
             }
             Kind::JsonMap => {
                 if open.count > 0 {
                     self.out.push(b',');
                 }
-                self.json_text(name);
+                scalar::json_text(&mut self.out, name);
                 self.out.push(b':');
-                (Place::Unnamed, Target::Json)
+                Target::Json
             }
-            Kind::List(..) | Kind::JsonList | Kind::Ignored => (Place::Unnamed, Target::Ignored),
+            Kind::List(..) | Kind::JsonList | Kind::Ignored => Target::Ignored,
         };
-        open.value = value;
-        self.place.push(place);
+        open.busy = true;
         Ok(target)
     }
 
+    /// A field that the message lacks: its value is passed over.
     #[cold]
     fn unknown(&mut self, message: &Message, name: &str) -> Result<(), Error> {
-        if message.is_kind() && matches!(name, "apiVersion" | "kind") {
-            return Ok(());
-        }
-        match self.unknown {
-            Unknown::Refuse => {
-                let problem = Problem::UnknownField(name.to_owned());
-                Err(self.error(problem))
-            }
-            Unknown::Note => {
-                if self.notes.unknown.len() < NOTES {
+        let is_type = message.is_kind() && matches!(name, "apiVersion" | "kind");
+        if !is_type {
+            match self.unknown {
+                Unknown::Refuse => {
+                    let problem = Problem::UnknownField(name.to_owned());
+                    return Err(self.error(problem));
+                }
+                Unknown::Note if self.notes.unknown.len() < NOTES => {
                     let path = self.path_to(name);
                     self.notes.unknown.push(path);
                 }
-                Ok(())
+                Unknown::Note => {}
             }
         }
+        if let Some(open) = self.opens.last_mut() {
+            open.place = NOWHERE;
+            open.busy = true;
+        }
+        Ok(())
     }
 
     /// Begins the next element of a list, and tells where it goes; [`Writer::done`] must follow.
-    pub(crate) fn element(&mut self, open: &mut Open) -> Target {
-        self.place.push(Place::Index(open.count));
+    pub(crate) fn element(&mut self) -> Target {
+        let Some(open) = self.opens.last_mut() else { return Target::Ignored };
+        open.busy = true;
         match open.kind {
             Kind::List(ty, number) => Target::Value { ty, number, element: true },
             Kind::JsonList => {
@@ -398,330 +449,44 @@ impl Writer {
     ///
     /// JSON text inside a field is not read element by element, so no comma has been written.
     pub(crate) fn undo(&mut self) {
-        self.place.pop();
+        if let Some(open) = self.opens.last_mut() {
+            open.busy = false;
+        }
     }
 
     /// Ends a value that [`Writer::field`] or [`Writer::element`] began.
-    pub(crate) fn done(&mut self, open: &mut Open) {
-        let place = self.place.pop();
+    pub(crate) fn done(&mut self) {
+        let Some(open) = self.opens.last_mut() else { return };
+        open.busy = false;
         open.count += 1;
-        match (open.kind, place) {
-            (Kind::Message(_), Some(Place::Field(name))) => {
-                let (start, end) = (open.value, self.out.len());
-                let piece = Piece { order: open.order, start, end };
-                let bit = 1_u64 << open.position;
+        match open.kind {
+            Kind::Message(message) if open.place != NOWHERE => {
+                let bit = 1_u64 << open.place;
+                // As in Go, the last one counts.
+                self.pieces[open.first + usize::from(open.place)] =
+                    Piece { start: open.value, end: self.out.len() };
                 if open.seen & bit != 0 {
-                    self.further(open.first, piece, name);
+                    let place = open.place;
+                    self.duplicate(message, place);
                 } else {
-                    self.pieces.push(piece);
+                    open.seen |= bit;
                 }
-                open.seen |= bit;
             }
-            (Kind::Map(_, number), Some(Place::Key(key))) => {
-                let head = put::wrap(&mut self.out, open.value, number);
-                let key = key.start + head..key.end + head;
-                if open.count > 1 && self.out[open.key.clone()] >= self.out[key.clone()] {
-                    open.sorted = false;
-                }
-                open.key = key;
-                self.pieces.push(Piece { order: [0; 3], start: open.value, end: self.out.len() });
+            Kind::Map(..) => {
+                let moved = put::close(&mut self.out, open.value);
+                open.key = open.key.start + moved..open.key.end + moved;
             }
             _ => {}
         }
     }
 
-    /// A piece of a field, or of an inlined message, that has one already.
-    fn further(&mut self, first: usize, piece: Piece, name: &str) {
-        match self.pieces[first..].iter_mut().find(|earlier| earlier.order == piece.order) {
-            Some(earlier) => {
-                // As in Go, the last one counts.
-                *earlier = piece;
-                self.duplicate(name);
-            }
-            None => self.pieces.push(piece),
-        }
-    }
-
     #[cold]
-    fn duplicate(&mut self, name: &str) {
-        if self.notes.duplicate.len() < NOTES {
-            let path = self.path_to(name);
+    fn duplicate(&mut self, message: &Message, place: u8) {
+        if self.notes.duplicate.len() < NOTES
+            && let Some(field) = message.by_place(place)
+        {
+            let path = self.path_to(field.name());
             self.notes.duplicate.push(path);
         }
-    }
-
-    /// Ends an object or a list.
-    pub(crate) fn close(&mut self, open: Open) {
-        match open.kind {
-            Kind::Message(message) => {
-                self.messages -= 1;
-                self.arrange(message, &open);
-            }
-            Kind::Map(ty, _) => {
-                if !open.sorted {
-                    self.sort(ty, &open);
-                }
-                self.pieces.truncate(open.first);
-            }
-            Kind::JsonMap => {
-                self.json -= 1;
-                self.out.push(b'}');
-            }
-            Kind::JsonList => {
-                self.json -= 1;
-                self.out.push(b']');
-            }
-            Kind::Ignored => self.json -= 1,
-            Kind::List(..) => {}
-        }
-        match open.close {
-            Close::Nothing => {}
-            Close::Entry(number) => {
-                // `arrange` has put the head before a message.
-                if !matches!(open.kind, Kind::Message(_)) {
-                    put::wrap(&mut self.out, open.start, number);
-                }
-            }
-            Close::Json(number) => {
-                put::wrap(&mut self.out, open.start, 1);
-                put::wrap(&mut self.out, open.start, number);
-            }
-            Close::Schema { inner, start, outer } => {
-                put::wrap(&mut self.out, open.start, inner);
-                put::wrap(&mut self.out, start, outer);
-            }
-        }
-    }
-
-    /// Puts the pieces of a message into the order of the wire.
-    fn arrange(&mut self, message: &Message, open: &Open) {
-        let pieces = &mut self.pieces[open.first..];
-        pieces.sort_unstable_by_key(|piece| piece.order);
-        self.scratch.clear();
-        self.scratch.reserve(self.out.len() - open.start + ZEROS);
-        emit(message, pieces, 0, &self.out, &mut self.scratch);
-        self.pieces.truncate(open.first);
-        self.out.truncate(open.start);
-        match open.close {
-            Close::Entry(number) => put::bytes(&mut self.out, number, &self.scratch),
-            _ => self.out.extend_from_slice(&self.scratch),
-        }
-    }
-
-    /// Puts the entries of a map into the order of their keys, the last of each key alone.
-    #[cold]
-    fn sort(&mut self, ty: Type, open: &Open) {
-        let out = &self.out;
-        let key = |piece: &Piece| {
-            let mut entry = &out[piece.start..piece.end];
-            let found = wire::entry(&mut entry).ok().and_then(|(_, wire)| map_entry(ty, wire).ok());
-            found.map_or(&[][..], |(key, _)| key)
-        };
-        let pieces = &mut self.pieces[open.first..];
-        pieces.sort_by(|left, right| key(left).cmp(key(right)));
-        self.scratch.clear();
-        for (index, piece) in pieces.iter().enumerate() {
-            if pieces.get(index + 1).is_none_or(|next| key(next) != key(piece)) {
-                self.scratch.extend_from_slice(&out[piece.start..piece.end]);
-            }
-        }
-        self.out.truncate(open.start);
-        self.out.extend_from_slice(&self.scratch);
-    }
-}
-
-/// Copies sorted pieces of a message, with what belongs between them. `level` counts inlined messages.
-fn emit(message: &Message, pieces: &[Piece], level: usize, from: &[u8], to: &mut Vec<u8>) {
-    let mut rest = pieces;
-    for field in message.by_wire_order() {
-        let fits = |piece: &Piece| u32::from(piece.order[level]) == field.number();
-        if let (true, Some(inner)) = (field.is_inline(), field.message()) {
-            let count = rest.iter().take_while(|piece| fits(piece)).count();
-            let (mine, others) = rest.split_at(count);
-            rest = others;
-            let start = to.len();
-            emit(inner, mine, level + 1, from, to);
-            put::wrap(to, start, field.number());
-            continue;
-        }
-        match rest.split_first() {
-            Some((piece, others)) if fits(piece) => {
-                rest = others;
-                if piece.end > piece.start {
-                    to.extend_from_slice(&from[piece.start..piece.end]);
-                } else {
-                    put::absent(to, field);
-                }
-            }
-            _ => put::absent(to, field),
-        }
-    }
-}
-
-// === scalar values ===
-
-impl Writer {
-    pub(crate) fn put_null(&mut self, target: Target) -> Result<(), Error> {
-        match target {
-            Target::Value { ty, number, element: true } => put::zero(&mut self.out, ty, number),
-            Target::Json => self.out.extend_from_slice(b"null"),
-            Target::Root(_) | Target::Key => return Err(self.mismatch("null", target)),
-            Target::Value { .. } | Target::List(..) | Target::Map(..) | Target::Ignored => {}
-        }
-        Ok(())
-    }
-
-    pub(crate) fn put_bool(&mut self, target: Target, value: bool) -> Result<(), Error> {
-        match target {
-            Target::Value { ty: Type::Bool, number, .. } => {
-                put::number(&mut self.out, number, u64::from(value));
-            }
-            Target::Value { ty: Type::SchemaOrBool, number, .. } => {
-                put::bytes(&mut self.out, number, &[0x08, u8::from(value)]);
-            }
-            _ => return self.put_json(target, "a boolean", if value { "true" } else { "false" }),
-        }
-        Ok(())
-    }
-
-    pub(crate) fn put_integer(&mut self, target: Target, value: i128) -> Result<(), Error> {
-        let out_of_range = |writer: &Self| writer.mismatch("an integer out of range", target);
-        match target {
-            Target::Value { ty: Type::Int32, number, .. } => {
-                let value = i32::try_from(value).map_err(|_| out_of_range(self))?;
-                put::number(&mut self.out, number, i64::from(value).cast_unsigned());
-            }
-            Target::Value { ty: Type::Int64, number, .. } => {
-                let value = i64::try_from(value).map_err(|_| out_of_range(self))?;
-                put::number(&mut self.out, number, value.cast_unsigned());
-            }
-            Target::Value { ty: Type::Double, number, .. } => {
-                put::double(&mut self.out, number, value as f64);
-            }
-            Target::Value { ty: Type::IntOrString, number, .. } => {
-                let value = i32::try_from(value).map_err(|_| out_of_range(self))?;
-                let start = self.out.len();
-                put::number(&mut self.out, 1, 0);
-                put::number(&mut self.out, 2, i64::from(value).cast_unsigned());
-                put::bytes(&mut self.out, 3, &[]);
-                put::wrap(&mut self.out, start, number);
-            }
-            Target::Value { ty: Type::Quantity, .. } => {
-                return self.put_text(target, &value.to_string());
-            }
-            _ => return self.put_json(target, "an integer", &value.to_string()),
-        }
-        Ok(())
-    }
-
-    pub(crate) fn put_float(&mut self, target: Target, value: f64) -> Result<(), Error> {
-        match target {
-            Target::Value { ty: Type::Double, number, .. } if value.is_finite() => {
-                put::double(&mut self.out, number, value);
-                Ok(())
-            }
-            Target::Value { ty: Type::Quantity, .. } if value.is_finite() => {
-                self.put_text(target, &value.to_string())
-            }
-            _ => match serde_json::Number::from_f64(value) {
-                Some(number) => self.put_json(target, "a number", &number.to_string()),
-                None => Err(self.error(Problem::Range)),
-            },
-        }
-    }
-
-    pub(crate) fn put_text(&mut self, target: Target, text: &str) -> Result<(), Error> {
-        match target {
-            Target::Value { ty: Type::Text, number, .. } => {
-                put::bytes(&mut self.out, number, text.as_bytes());
-            }
-            Target::Value { ty, number, .. } => return self.put_special(target, ty, number, text),
-            Target::Json => self.json_text(text),
-            Target::Key => {
-                self.key.clear();
-                self.key.push_str(text);
-            }
-            Target::Ignored => {}
-            Target::Root(_) | Target::List(..) | Target::Map(..) => {
-                return Err(self.mismatch("a string", target));
-            }
-        }
-        Ok(())
-    }
-
-    fn put_special(
-        &mut self,
-        target: Target,
-        ty: Type,
-        number: u32,
-        text: &str,
-    ) -> Result<(), Error> {
-        let malformed = |writer: &Self| writer.mismatch("a malformed string", target);
-        let start = self.out.len();
-        match ty {
-            Type::Bytes => {
-                STANDARD.decode_vec(text, &mut self.out).map_err(|_| malformed(self))?;
-            }
-            Type::Time | Type::MicroTime => {
-                let (seconds, nanos) = forms::parse_time(text).ok_or_else(|| malformed(self))?;
-                let nanos = if ty == Type::Time { 0 } else { nanos / 1000 * 1000 };
-                if seconds != ZERO_TIME || nanos != 0 {
-                    put::number(&mut self.out, 1, seconds.cast_unsigned());
-                    put::number(&mut self.out, 2, u64::from(nanos));
-                }
-            }
-            Type::Quantity => {
-                let quantity = quantity::canonical(text).ok_or_else(|| malformed(self))?;
-                put::bytes(&mut self.out, 1, quantity.as_bytes());
-            }
-            Type::IntOrString => {
-                put::number(&mut self.out, 1, 1);
-                put::number(&mut self.out, 2, 0);
-                put::bytes(&mut self.out, 3, text.as_bytes());
-            }
-            Type::Json => {
-                self.json_text(text);
-                put::wrap(&mut self.out, start, 1);
-            }
-            _ => return Err(self.mismatch("a string", target)),
-        }
-        put::wrap(&mut self.out, start, number);
-        Ok(())
-    }
-
-    pub(crate) fn put_bytes(&mut self, target: Target, bytes: &[u8]) -> Result<(), Error> {
-        match target {
-            Target::Value { ty: Type::Bytes, number, .. } => {
-                put::bytes(&mut self.out, number, bytes);
-                Ok(())
-            }
-            _ => Err(self.mismatch("bytes", target)),
-        }
-    }
-
-    /// JSON text that is at hand, into a field of JSON.
-    pub(crate) fn put_json(&mut self, target: Target, what: &str, text: &str) -> Result<(), Error> {
-        match target {
-            Target::Value { ty: Type::Json, number, .. } => {
-                let start = self.out.len();
-                put::bytes(&mut self.out, 1, text.as_bytes());
-                put::wrap(&mut self.out, start, number);
-            }
-            Target::Json => self.out.extend_from_slice(text.as_bytes()),
-            Target::Key => {
-                self.key.clear();
-                self.key.push_str(text);
-            }
-            Target::Ignored => {}
-            Target::Root(_) | Target::List(..) | Target::Map(..) | Target::Value { .. } => {
-                return Err(self.mismatch(what, target));
-            }
-        }
-        Ok(())
-    }
-
-    fn json_text(&mut self, text: &str) {
-        // Writing a string into a vector cannot fail.
-        let _ = serde_json::to_writer(&mut self.out, text);
     }
 }

@@ -36,8 +36,12 @@ fn the_hint_changes_nothing_but_the_time() {
     let pod = kind("", "v1", "Pod").unwrap().by_name("spec").unwrap().message().unwrap();
     let mut hint = 0;
     for name in ["containers", "volumes", "activeDeadlineSeconds", "affinity", "x", "hostname"] {
-        let with = pod.path_of(name, &mut hint).map(|path| pod.follow(path).name());
-        assert_eq!(with, pod.by_name(name).map(Field::name));
+        let with = pod.find(name, &mut hint);
+        assert_eq!(with.map(|(field, _)| field.name()), pod.by_name(name).map(Field::name));
+        assert!(hint <= pod.places(), "{name}");
+        if let Some((field, place)) = with {
+            assert!(std::ptr::eq(pod.by_place(place).unwrap(), field), "{name}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::{Notes, text};
-use crate::proto::writer::{Open, Target, Unknown, Writer};
+use crate::proto::writer::{Target, Unknown, Writer};
 use crate::proto::{DEPTH, Error, Problem};
 use crate::schema::{Message, Type};
 
@@ -160,7 +160,7 @@ impl<'de: 'a, 'a> Visitor<'de> for Seed<'_, 'a> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         let result = self.state.writer.open_map(self.target);
-        let mut open = self.check(result)?;
+        self.check(result)?;
         while let Some(name) = map.next_key_seed(Name)? {
             if self.top && matches!(&*name, "apiVersion" | "kind") {
                 let value: Option<Text<'de>> = map.next_value()?;
@@ -172,25 +172,25 @@ impl<'de: 'a, 'a> Visitor<'de> for Seed<'_, 'a> {
                 }
                 continue;
             }
-            self.member(&mut open, &name, &mut map)?;
+            self.member(&name, &mut map)?;
         }
-        self.state.writer.close(open);
+        self.state.writer.close();
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         let result = self.state.writer.open_list(self.target);
-        let mut open = self.check(result)?;
+        self.check(result)?;
         loop {
-            let target = self.state.writer.element(&mut open);
+            let target = self.state.writer.element();
             let more = list.next_element_seed(Seed::inner(self.state, target))?.is_some();
             if !more {
                 self.state.writer.undo();
                 break;
             }
-            self.state.writer.done(&mut open);
+            self.state.writer.done();
         }
-        self.state.writer.close(open);
+        self.state.writer.close();
         Ok(())
     }
 }
@@ -198,14 +198,13 @@ impl<'de: 'a, 'a> Visitor<'de> for Seed<'_, 'a> {
 impl<'a> Seed<'_, 'a> {
     fn member<'de: 'a, A: MapAccess<'de>>(
         &mut self,
-        open: &mut Open,
         name: &str,
         map: &mut A,
     ) -> Result<(), A::Error> {
-        let result = self.state.writer.field(open, name);
+        let result = self.state.writer.field(name);
         let target = self.check(result)?;
         map.next_value_seed(Seed::inner(self.state, target))?;
-        self.state.writer.done(open);
+        self.state.writer.done();
         Ok(())
     }
 }

@@ -28,3 +28,33 @@ fn bytes_that_are_no_text_are_replaced_one_by_one() {
     assert_eq!(text(b"a\xe4\xbd"), "a\u{fffd}\u{fffd}");
     assert_eq!(text(b"\xffb"), "\u{fffd}b");
 }
+
+#[test]
+fn the_short_way_to_read_a_time_agrees_with_the_long_one() {
+    let mut short = 0;
+    for year in ["0000", "0001", "1900", "1970", "2000", "2024", "2026", "9998", "9999"] {
+        for month in ["00", "01", "02", "03", "08", "12", "13", "1x"] {
+            for day in ["00", "01", "28", "29", "30", "31", "32"] {
+                for time in [
+                    "00:00:00Z",
+                    "23:59:59Z",
+                    "23:59:60Z",
+                    "24:00:00Z",
+                    "12:60:00Z",
+                    "12:34:56.7Z",
+                    "12:34:56.000001Z",
+                    "12:34:56.1234567891Z",
+                    "12:34:56.Z",
+                    "12:34:56",
+                    "12:34:56+00:00",
+                ] {
+                    let text = format!("{year}-{month}-{day}T{time}");
+                    let usual = parse_usual_time(text.as_bytes());
+                    assert!(usual.is_none() || usual == parse_any_time(&text), "{text}");
+                    short += u32::from(usual.is_some());
+                }
+            }
+        }
+    }
+    assert!(short > 700, "{short}");
+}

@@ -48,3 +48,18 @@ fn quantities_become_what_apimachinery_makes_of_them() {
         assert_eq!(canonical(text), None, "{text}");
     }
 }
+
+#[test]
+fn the_short_way_agrees_with_the_long_one() {
+    let mut short = 0;
+    for suffix in ["", "n", "m", "k", "G", "T", "E", "Ki", "Mi", "Ti", "Ei", "e1", "x"] {
+        for number in (0..2100).map(|n: u32| n.to_string()).chain(
+            ["01", "010", "+1", "1.5", "123456789", "999999999", "1234567890"].map(str::to_owned),
+        ) {
+            let text = format!("{number}{suffix}");
+            assert_eq!(canonical(&text), canonicalize(&text), "{text}");
+            short += u32::from(is_canonical(&text));
+        }
+    }
+    assert!(short > 9 * 2000, "{short}");
+}
