@@ -37,6 +37,62 @@ impl Iterator for Objects {
 
 /// Objects of the corpus that `cargo xtask test --real` makes.
 const THREE_FILLS: usize = 2_728;
+/// Those of them whose kind has a type.
+const TYPED: usize = 436;
+
+/// Why an object does not come out of its type byte for byte: a null, or nothing, that the type has no place for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// An object that the type requires becomes one of nothing but empty strings.
+    Object,
+    /// A list that the type requires becomes an empty one.
+    List,
+    /// Bytes that the type requires become empty ones.
+    Bytes,
+    /// An optional time that is there, and zero, becomes none.
+    ZeroTime,
+    /// A time that the type requires is null: the type refuses the object.
+    NullTime,
+    /// Bytes in a map are nil in Go, which writes the key alone. The type has empty ones, and so has the JSON of both.
+    NilInMap,
+}
+
+/// How many objects of three fills each cause has.
+const CAUSES: [(Cause, usize); 6] = [
+    (Cause::Object, 14),
+    (Cause::List, 1),
+    (Cause::Bytes, 11),
+    (Cause::ZeroTime, 11),
+    (Cause::NullTime, 3),
+    (Cause::NilInMap, 1),
+];
+
+/// Field 2 of a map's entry, of no length.
+const EMPTY_VALUE: &[u8] = b"\x12\x00";
+const NULL_TIME: &str = "null where a timestamp string is expected";
+const SAME_VALUE: &str = "the same value, with an empty one in a map";
+
+impl Cause {
+    /// The cause of a difference; none that is known is a mistake of ours.
+    fn of(difference: &str) -> Option<Self> {
+        let (place, values) = difference.rsplit_once(": ").unwrap_or(("", difference));
+        let is_time = ["time", "Time", "Timestamp", "notAfter", "notBefore"];
+        let is_time = is_time.iter().any(|name| place.ends_with(name));
+        let is_empty = |text: &str| match serde_json::from_str(text) {
+            Ok(Value::Object(members)) => members.values().all(|member| member == ""),
+            _ => false,
+        };
+        match values.split_once(" where Go has ") {
+            Some((object, "null" | r#""nothing""#)) if is_empty(object) => Some(Self::Object),
+            Some(("[]", "null")) => Some(Self::List),
+            Some((r#""""#, "null")) => Some(Self::Bytes),
+            Some((r#""nothing""#, "null")) if is_time => Some(Self::ZeroTime),
+            _ if difference.starts_with(NULL_TIME) => Some(Self::NullTime),
+            _ if difference == SAME_VALUE => Some(Self::NilInMap),
+            _ => None,
+        }
+    }
+}
 
 #[test]
 fn all_directions_are_those_of_go() {
@@ -45,7 +101,7 @@ fn all_directions_are_those_of_go() {
     };
     let (mut to_json, mut to_value, mut to_protobuf) =
         (Tally::default(), Tally::default(), Tally::default());
-    let mut not_in_types = BTreeMap::<String, usize>::new();
+    let (mut causes, mut unknown) = (BTreeMap::<Cause, Vec<String>>::new(), Vec::new());
     let (mut objects, mut refused, mut through) = (0, 0, 0);
     for [body, expected, back] in Objects(BufReader::new(File::open(path).unwrap())) {
         objects += 1;
@@ -89,20 +145,23 @@ fn all_directions_are_those_of_go() {
         );
         if let Some(kind) = typed::of(outer.api_version, outer.kind) {
             through += 1;
-            if let Some(reason) = through_type(kind, outer.message, message, &options) {
-                *not_in_types.entry(reason).or_default() += 1;
+            if let Some(difference) = through_type(kind, outer.message, message, &options) {
+                match Cause::of(&difference) {
+                    Some(cause) => causes.entry(cause).or_default().push(difference),
+                    None => unknown.push(format!("{name}: {difference}")),
+                }
             }
         }
     }
     println!("{objects} objects, {refused} of them with JSON that Go refuses");
-    println!("{through} through types, of which not the same: {not_in_types:#?}");
+    println!("{through} through types, of which not the same: {causes:#?}");
     assert!(objects > 0, "an empty corpus");
-    // Nulls that Rust types do not take, each of a sort that docs/codec.md names.
-    let differing: usize = not_in_types.values().sum();
+    assert_eq!(unknown, [""; 0], "of no cause that docs/codec.md names");
     if objects == THREE_FILLS {
-        assert_eq!((through, differing), (436, 41));
+        assert_eq!(through, TYPED);
+        let counts = causes.into_iter().map(|(cause, found)| (cause, found.len()));
+        assert_eq!(counts.collect::<Vec<_>>(), CAUSES);
     }
-    assert!(differing * 10 < through, "{differing} of {through} differ");
     to_json.assert("protobuf to JSON text", objects, &[]);
     to_value.assert("protobuf to a value", objects, &[]);
     to_protobuf.assert("JSON to protobuf", objects, &[]);
@@ -116,11 +175,18 @@ fn through_type(
     options: &proto::Options<'_>,
 ) -> Option<String> {
     match (kind.through)(bytes, message, options) {
-        Err(error) => Some(error.problem().to_string()),
+        Err(error) => Some(format!("{error} of {}", kind.kind)),
         Ok((_, lost)) if lost.is_partial() => Some(format!("{}: {lost:?}", kind.kind)),
         Ok((again, _)) if again == bytes => None,
         Ok((again, _)) => match value(&show(&again, message), &show(bytes, message)) {
-            None => Some("the same value in other bytes".to_owned()),
+            // Both texts part where Go's entry ends and ours has an empty value.
+            None if again.len() == bytes.len() + EMPTY_VALUE.len()
+                && again.windows(2).filter(|pair| *pair == EMPTY_VALUE).count()
+                    > bytes.windows(2).filter(|pair| *pair == EMPTY_VALUE).count() =>
+            {
+                Some(SAME_VALUE.to_owned())
+            }
+            None => text(&again, bytes),
             Some(difference) => Some(format!("{}{difference}", kind.kind)),
         },
     }
