@@ -14,7 +14,8 @@ use http::uri::Scheme;
 use kubestrata_telemetry::{Noop, Provider};
 
 pub use self::infer::{ConfigError, InCluster, InClusterError};
-pub use self::proxy::Proxy;
+pub(crate) use self::proxy::{Credentials, ProxyScheme};
+pub use self::proxy::{NoProxy, Proxy, ProxyVariableError};
 use crate::auth::{Auth, Impersonation};
 use crate::tls::Tls;
 
@@ -43,7 +44,8 @@ pub struct Config {
     pub retry: Retry,
     /// Whether compressed answers are asked for.
     pub compression: Compression,
-    /// A proxy to go through. Default none.
+    /// A proxy to go through. Default none; [`Config::infer`] and its like take that of the environment where the kubeconfig
+    /// has none.
     pub proxy: Option<Proxy>,
     /// Which version of HTTP is spoken.
     pub protocol: Protocol,
@@ -175,9 +177,12 @@ pub enum ServerUrlError {
     /// Neither `http` nor `https`.
     #[error("the scheme must be http or https")]
     Scheme,
-    /// A proxy that is not reached by plain HTTP.
-    #[error("only proxies with scheme http are supported")]
+    /// A proxy that is spoken to in none of the ways that are known.
+    #[error("a proxy must have scheme http, https or socks5")]
     ProxyScheme,
+    /// Credentials that SOCKS5 cannot carry.
+    #[error("user and password of a SOCKS5 proxy must have 1 to 255 bytes")]
+    ProxyCredentials,
     /// A user name or password in the URL.
     #[error("credentials do not belong into the URL")]
     Credentials,

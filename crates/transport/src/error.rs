@@ -7,7 +7,7 @@ use std::time::Duration;
 use kubestrata_api_types::BoxError;
 
 use crate::auth::AuthError;
-use crate::tls::TlsError;
+use crate::tls::{CertificateProblem, TlsError};
 
 /// A part of an exchange that has a deadline of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,10 +115,7 @@ impl TransportError {
     pub fn timeout(&self) -> Option<Phase> {
         match self {
             Self::Timeout { phase, .. } => Some(*phase),
-            Self::Connect(error) => match error.get() {
-                ConnectError::Timeout { phase, .. } => Some(*phase),
-                _ => None,
-            },
+            Self::Connect(error) => error.get().timeout(),
             _ => None,
         }
     }
@@ -188,10 +185,18 @@ pub enum ConnectError {
         /// How long.
         limit: Duration,
     },
+    /// The proxy cannot be reached.
+    #[error("proxy {proxy} cannot be used")]
+    ProxyUnreachable {
+        /// Scheme, host and port of the proxy.
+        proxy: String,
+        /// Why.
+        source: Box<Self>,
+    },
     /// The proxy opens no tunnel.
     #[error("proxy {proxy} opens no tunnel: {problem}")]
     Proxy {
-        /// Host and port of the proxy.
+        /// Scheme, host and port of the proxy.
         proxy: String,
         /// Why.
         problem: String,
@@ -199,7 +204,17 @@ pub enum ConnectError {
     /// TLS cannot be set up on our side.
     #[error("TLS cannot be set up")]
     Tls(#[from] TlsError),
-    /// The TLS handshake failed; most often the server's certificate is not trusted.
+    /// The server's certificate, or that of an `https` proxy, is not what it should be.
+    #[error("the certificate of {address} is refused: {problem}")]
+    Certificate {
+        /// Host and port.
+        address: String,
+        /// What is wrong, with which certificate.
+        problem: CertificateProblem,
+        /// The same in the words of the TLS library.
+        source: std::io::Error,
+    },
+    /// The TLS handshake failed.
     #[error("TLS with {address} failed")]
     Handshake {
         /// Host and port.
@@ -215,4 +230,26 @@ pub enum ConnectError {
         /// Why.
         source: BoxError,
     },
+}
+
+impl ConnectError {
+    /// A failed handshake. `problem` is what was wrong with the certificate, if that was why.
+    pub(crate) fn handshake(
+        address: String,
+        problem: Option<CertificateProblem>,
+        source: std::io::Error,
+    ) -> Self {
+        match problem {
+            Some(problem) => Self::Certificate { address, problem, source },
+            None => Self::Handshake { address, source },
+        }
+    }
+
+    fn timeout(&self) -> Option<Phase> {
+        match self {
+            Self::Timeout { phase, .. } => Some(*phase),
+            Self::ProxyUnreachable { source, .. } => source.timeout(),
+            _ => None,
+        }
+    }
 }

@@ -29,11 +29,11 @@ mod tests;
 
 pub use self::auth::{Auth, AuthError, Impersonation};
 pub use self::config::{
-    Compression, Config, ConfigError, InCluster, InClusterError, Limits, Protocol, Proxy, Retry,
-    ServerUrlError, Timeouts,
+    Compression, Config, ConfigError, InCluster, InClusterError, Limits, NoProxy, Protocol, Proxy,
+    ProxyVariableError, Retry, ServerUrlError, Timeouts,
 };
 pub use self::error::{ConnectError, Phase, Shared, TransportError};
 pub use self::kubeconfig::{Kubeconfig, KubeconfigError, Place};
-pub use self::tls::{Identity, Pem, Tls, TlsError};
+pub use self::tls::{CertificateProblem, CertificateProblemKind, Identity, Pem, Tls, TlsError};
 pub use self::transport::{Connections, Transport};
 pub use self::wire::RequestBody;

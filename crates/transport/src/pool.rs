@@ -3,8 +3,8 @@
 mod body;
 mod dial;
 mod lane;
+mod proxy;
 mod tasks;
-mod tunnel;
 
 #[cfg(test)]
 mod tests;

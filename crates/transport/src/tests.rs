@@ -2,10 +2,12 @@
 
 mod server;
 
+mod certificates;
 mod credentials;
 mod exchange;
 mod failures;
 mod plugins;
+mod proxies;
 mod rotation;
 mod sockets;
 

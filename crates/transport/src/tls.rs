@@ -1,8 +1,9 @@
 //! TLS: what is trusted, who we are, and the rustls configuration made of it.
 
+mod certificate;
 mod connector;
+mod explain;
 mod pem;
-mod validity;
 mod verify;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
 pub(crate) use self::connector::{Connector, Session};
+pub use self::explain::{CertificateProblem, CertificateProblemKind};
 pub use self::pem::Pem;
 
 /// How the server is verified, and our client certificate. The default trusts what the platform trusts.
@@ -128,6 +130,6 @@ fn provider() -> Result<Arc<CryptoProvider>, TlsError> {
 /// Until when the first of these certificates is valid. `None` if they are in a file, or are no certificates.
 pub(crate) fn expiry(certificates: &Pem) -> Option<Timestamp> {
     let first = CertificateDer::pem_slice_iter(certificates.memory()?).next()?.ok()?;
-    let (_, until) = validity::validity(&first)?;
+    let (_, until) = certificate::validity(&first)?;
     Timestamp::from_second(i64::try_from(until).ok()?).ok()
 }

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::Config;
+use super::proxy::from_variables;
+use super::{Config, ProxyVariableError};
 use crate::auth::Auth;
 use crate::kubeconfig::{Kubeconfig, KubeconfigError};
 use crate::tls::Pem;
@@ -30,6 +31,9 @@ pub enum ConfigError {
     /// This is no pod, or one without credentials.
     #[error("this is no pod with a service account")]
     InCluster(#[from] InClusterError),
+    /// The proxy of the environment cannot be used.
+    #[error("the proxy cannot be used")]
+    Proxy(#[from] ProxyVariableError),
 }
 
 fn paths(paths: &[PathBuf]) -> String {
@@ -130,7 +134,7 @@ impl InCluster {
 
 impl Config {
     /// What kubectl would use, else what a pod would: the files of `KUBECONFIG`, else `~/.kube/config`, else the service
-    /// account of the pod we run in.
+    /// account of the pod we run in. Where that names no proxy, the environment may ([`Config::proxy_from_env`]).
     ///
     /// # Errors
     ///
@@ -140,6 +144,17 @@ impl Config {
     }
 
     pub(super) fn infer_from(
+        variable: &dyn Fn(&'static str) -> Option<OsString>,
+    ) -> Result<Self, ConfigError> {
+        let mut config = Self::infer_server(variable)?;
+        // client-go: the `proxy-url` of a kubeconfig first, whatever the environment excepts.
+        if config.proxy.is_none() {
+            config.proxy = from_variables(&config.server, variable)?;
+        }
+        Ok(config)
+    }
+
+    fn infer_server(
         variable: &dyn Fn(&'static str) -> Option<OsString>,
     ) -> Result<Self, ConfigError> {
         let files: Vec<PathBuf> = match (variable("KUBECONFIG"), variable("HOME")) {
@@ -165,7 +180,7 @@ impl Config {
     ///
     /// The file cannot be read or used.
     pub fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Ok(Kubeconfig::read(path)?.config(None)?)
+        Ok(Kubeconfig::read(path)?.config(None)?.proxy_from_env()?)
     }
 
     /// The service account of the pod we run in.
@@ -174,6 +189,6 @@ impl Config {
     ///
     /// This is no pod, or one without a service account.
     pub fn in_cluster() -> Result<Self, ConfigError> {
-        Ok(InCluster::from_env()?.config()?)
+        Ok(InCluster::from_env()?.config()?.proxy_from_env()?)
     }
 }

@@ -1,63 +1,132 @@
 //! A proxy between us and the server.
 
+mod env;
+mod rules;
+
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
+use secrecy::{ExposeSecret as _, SecretSlice};
 
+pub use self::env::ProxyVariableError;
+pub(super) use self::env::from_variables;
+pub use self::rules::NoProxy;
 use super::{Endpoint, ServerUrlError};
+use crate::tls::Tls;
 
-/// An HTTP proxy, through which connections are tunnelled (`CONNECT`). `Debug` and `Display` do not show its password.
+/// A proxy, through which connections are tunnelled. `Debug` and `Display` do not show its password.
 ///
-/// The variables `HTTPS_PROXY` and `NO_PROXY` are not read: a proxy is in the kubeconfig (`proxy-url`) or in the program.
+/// The URL's scheme says how: `http` and `https` by `CONNECT` (RFC 9110, 9.3.6), with the credentials in
+/// `Proxy-Authorization`; `socks5` (and `socks5h`, which is the same, as for Go) by RFC 1928, with the credentials of
+/// RFC 1929 and names resolved by the proxy. To an `https` proxy we speak TLS first, and TLS with the server inside.
 #[derive(Clone)]
 pub struct Proxy {
+    scheme: ProxyScheme,
     endpoint: Endpoint,
-    authorization: Option<HeaderValue>,
+    credentials: Option<Credentials>,
+    tls: Option<Tls>,
+}
+
+/// How a proxy is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProxyScheme {
+    Http,
+    Https,
+    Socks5,
+}
+
+/// User and password, percent-decoded.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) user: Vec<u8>,
+    pub(crate) password: SecretSlice<u8>,
 }
 
 impl Proxy {
-    /// A proxy from its URL, `http://[USER[:PASSWORD]@]HOST[:PORT]`. User and password are percent-decoded.
+    /// A proxy from its URL, `SCHEME://[USER[:PASSWORD]@]HOST[:PORT]` with scheme `http`, `https`, `socks5` or
+    /// `socks5h`. The port is else 80, 443 or 1080. User and password are percent-decoded.
     ///
     /// # Errors
     ///
-    /// No such URL; other schemes (`https`, `socks5`) are not supported.
+    /// No such URL, or credentials that the protocol cannot carry (SOCKS5: 1 to 255 bytes each).
     pub fn new(url: &str) -> Result<Self, ServerUrlError> {
         let uri: Uri = url.trim().parse().map_err(|_| ServerUrlError::Malformed)?;
-        if uri.scheme_str() != Some("http") {
-            return Err(ServerUrlError::ProxyScheme);
-        }
+        let (scheme, port) = match uri.scheme_str() {
+            Some("http") => (ProxyScheme::Http, 80),
+            Some("https") => (ProxyScheme::Https, 443),
+            Some("socks5" | "socks5h") => (ProxyScheme::Socks5, 1080),
+            _ => return Err(ServerUrlError::ProxyScheme),
+        };
         let host = uri.host().filter(|host| !host.is_empty()).ok_or(ServerUrlError::Malformed)?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let endpoint = Endpoint { host: host.into(), port: uri.port_u16().unwrap_or(80) };
+        let endpoint = Endpoint { host: host.into(), port: uri.port_u16().unwrap_or(port) };
         let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let authorization = match authority.rsplit_once('@') {
+        let credentials = match authority.rsplit_once('@') {
             None => None,
-            Some((credentials, _)) => Some(basic(credentials)?),
+            Some((text, _)) => Some(Credentials::parse(text).ok_or(ServerUrlError::Malformed)?),
         };
-        Ok(Self { endpoint, authorization })
+        let fits = |length: usize| (1..=255).contains(&length);
+        if scheme == ProxyScheme::Socks5
+            && let Some(Credentials { user, password }) = &credentials
+            && !(fits(user.len()) && fits(password.expose_secret().len()))
+        {
+            return Err(ServerUrlError::ProxyCredentials);
+        }
+        Ok(Self { scheme, endpoint, credentials, tls: None })
+    }
+
+    /// The same with how an `https` proxy is verified, and the certificate to show it. Otherwise it is verified as the
+    /// server is (by its authority, or not at all if that is insecure), as by Go, and is shown no certificate.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    pub(crate) fn scheme(&self) -> ProxyScheme {
+        self.scheme
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
-        self.authorization.as_ref()
+    pub(crate) fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// How the proxy is verified, on the way to a server with this TLS.
+    pub(crate) fn tls_for(&self, server: &Tls) -> Tls {
+        self.tls.clone().unwrap_or_else(|| Tls {
+            authority: server.authority.clone(),
+            insecure: server.insecure,
+            ..Tls::default()
+        })
     }
 }
 
-/// The header for `USER[:PASSWORD]`.
-fn basic(credentials: &str) -> Result<HeaderValue, ServerUrlError> {
-    let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
-    let mut pair = decode(user).ok_or(ServerUrlError::Malformed)?;
-    pair.push(b':');
-    pair.extend(decode(password).ok_or(ServerUrlError::Malformed)?);
-    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)))
-        .map_err(|_| ServerUrlError::Malformed)?;
-    value.set_sensitive(true);
-    Ok(value)
+impl Credentials {
+    /// From `USER[:PASSWORD]`.
+    fn parse(text: &str) -> Option<Self> {
+        let (user, password) = text.split_once(':').unwrap_or((text, ""));
+        Some(Self { user: decode(user)?, password: decode(password)?.into() })
+    }
+
+    /// The value of `Proxy-Authorization`.
+    pub(crate) fn basic(&self) -> HeaderValue {
+        let mut pair = self.user.clone();
+        pair.push(b':');
+        pair.extend_from_slice(self.password.expose_secret());
+        let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)))
+            .expect("base64 can stand in a header");
+        value.set_sensitive(true);
+        value
+    }
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
@@ -76,7 +145,12 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.endpoint)
+        let scheme = match self.scheme {
+            ProxyScheme::Http => "http",
+            ProxyScheme::Https => "https",
+            ProxyScheme::Socks5 => "socks5",
+        };
+        write!(f, "{scheme}://{}", self.endpoint)
     }
 }
 

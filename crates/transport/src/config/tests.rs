@@ -64,6 +64,14 @@ fn inference_goes_from_kubeconfig_to_pod() {
     assert_eq!(found(std::slice::from_ref(&home_variable)), "https://home");
     let list = std::env::join_paths([home.path().join("missing"), listed]).unwrap();
     assert_eq!(found(&[home_variable.clone(), ("KUBECONFIG", list)]), "https://listed");
+    // The proxy of the environment, unless the kubeconfig has one.
+    let proxy = ("HTTPS_PROXY", OsString::from("http://env:1"));
+    let proxied = infer(&[home_variable.clone(), proxy.clone()]).unwrap().proxy.unwrap();
+    assert_eq!(proxied.to_string(), "http://env:1");
+    write(".kube/config", "https://home', proxy-url: 'socks5://file:2");
+    let except = ("NO_PROXY", OsString::from("*"));
+    let proxied = infer(&[home_variable.clone(), proxy, except]).unwrap().proxy.unwrap();
+    assert_eq!(proxied.to_string(), "socks5://file:2");
     // A list of missing files does not fall back to the home folder, as for kubectl.
     let missing = ("KUBECONFIG", home.path().join("missing").into_os_string());
     assert!(infer(&[home_variable.clone(), missing]).is_err());

@@ -197,9 +197,9 @@ fn errors_name_file_line_and_field() {
         &expect![[r#"/home/me/.kube/config:11: field "client-key": is missing"#]],
     );
     check(
-        &with("server: https://a\n    proxy-url: socks5://me:s3cret@proxy:3128", "token: t"),
+        &with("server: https://a\n    proxy-url: ftp://me:s3cret@proxy:3128", "token: t"),
         &expect![[
-            r#"/home/me/.kube/config:7: field "proxy-url": only proxies with scheme http are supported"#
+            r#"/home/me/.kube/config:7: field "proxy-url": a proxy must have scheme http, https or socks5"#
         ]],
     );
     check(

@@ -14,10 +14,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::proxy::{Via, Wire};
 use super::tasks::{Spawner, Tasks};
-use super::{Http1, Http2, tunnel};
+use super::{Http1, Http2};
 use crate::auth::Source;
-use crate::config::{Config, Endpoint, Limits, Protocol, Proxy, Timeouts};
+use crate::config::{Config, Endpoint, Limits, Protocol, Timeouts};
 use crate::error::{ConnectError, Phase};
 use crate::tls::{Connector, Session, TlsError};
 
@@ -29,7 +30,9 @@ const WINDOW_MAX: u32 = (1 << 31) - 1;
 #[derive(Debug)]
 pub(super) struct Dialer {
     endpoint: Endpoint,
-    proxy: Option<Proxy>,
+    /// The endpoint, and the proxy on the way to it: what errors name.
+    shown: String,
+    proxy: Option<Via>,
     tls: Option<Connector>,
     protocol: Protocol,
     timeouts: Timeouts,
@@ -46,6 +49,11 @@ pub(super) enum Connected {
 impl Dialer {
     pub(super) fn new(config: &Config, source: Arc<Source>) -> Result<Self, TlsError> {
         let endpoint = config.endpoint();
+        let proxy = config.proxy.as_ref().map(|proxy| Via::new(proxy, config)).transpose()?;
+        let shown = match &config.proxy {
+            None => endpoint.to_string(),
+            Some(proxy) => format!("{endpoint} (through proxy {proxy})"),
+        };
         let tls = if config.is_tls() {
             let tls = config.tls.clone();
             let period = config.timeouts.files;
@@ -55,7 +63,8 @@ impl Dialer {
         };
         Ok(Self {
             endpoint,
-            proxy: config.proxy.clone(),
+            shown,
+            proxy,
             tls,
             protocol: config.protocol,
             timeouts: config.timeouts,
@@ -85,17 +94,23 @@ impl Dialer {
         future: impl Future<Output = T>,
     ) -> Result<T, ConnectError> {
         tokio::time::timeout(limit, future).await.map_err(|_| ConnectError::Timeout {
-            address: self.endpoint.to_string(),
+            address: self.shown.clone(),
             phase,
             limit,
         })
     }
 
-    async fn reach(&self) -> Result<TcpStream, ConnectError> {
-        let Some(proxy) = &self.proxy else { return self.tcp(&self.endpoint).await };
-        let mut stream = self.tcp(proxy.endpoint()).await?;
-        tunnel::open(&mut stream, proxy, &self.endpoint).await?;
-        Ok(stream)
+    async fn reach(&self) -> Result<Wire, ConnectError> {
+        match &self.proxy {
+            None => self.tcp(&self.endpoint).await.map(Wire::Tcp),
+            Some(via) => {
+                let unreachable = |source| via.unreachable(source);
+                let stream = self.tcp(via.endpoint()).await.map_err(unreachable)?;
+                let secure = self.within(Phase::Tls, self.timeouts.tls, via.secure(stream));
+                let stream = secure.await.flatten().map_err(unreachable)?;
+                via.tunnel(stream, &self.endpoint).await
+            }
+        }
     }
 
     async fn tcp(&self, to: &Endpoint) -> Result<TcpStream, ConnectError> {
@@ -125,16 +140,15 @@ impl Dialer {
         Err(last)
     }
 
-    async fn secure(&self, stream: TcpStream) -> Result<Connected, ConnectError> {
+    async fn secure(&self, stream: Wire) -> Result<Connected, ConnectError> {
         let Some(connector) = &self.tls else {
             let http2 = self.protocol == Protocol::Http2;
             return self.speak(stream, http2, Session::plain()).await;
         };
         let (config, session) = connector.config().await?;
         let connecting = TlsConnector::from(config).connect(connector.name(), stream);
-        let stream = connecting.await.map_err(|source| ConnectError::Handshake {
-            address: self.endpoint.to_string(),
-            source,
+        let stream = connecting.await.map_err(|error| {
+            ConnectError::handshake(self.shown.clone(), connector.refusal(&error), error)
         })?;
         let http2 = match stream.get_ref().1.alpn_protocol() {
             Some(protocol) => protocol == b"h2",
@@ -153,7 +167,7 @@ impl Dialer {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let failed = |error: hyper::Error| ConnectError::Http {
-            address: self.endpoint.to_string(),
+            address: self.shown.clone(),
             source: error.into(),
         };
         let (io, spawner) = (TokioIo::new(stream), self.tasks.spawner());

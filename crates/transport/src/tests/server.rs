@@ -18,7 +18,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kubestrata_api_types::BoxError;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
@@ -158,6 +160,7 @@ pub(crate) struct ClientPair {
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
@@ -190,6 +193,7 @@ impl Authority {
     ) -> ClientPair {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         change(&mut params);
         let leaf = params.signed_by(&key, &self.0).unwrap();

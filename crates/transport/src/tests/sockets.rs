@@ -1,24 +1,19 @@
 //! Connections: TCP, TLS, HTTP/1.1 and HTTP/2, on loopback in real time.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use http::Version;
 use kubestrata_api_types::{ListWatch as _, WatchOptions, cause_ref};
-use rcgen::{CertificateParams, SanType};
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
 use super::server::{End, Identity, Seen, Server, json, pieces, quick};
 use super::{create, frame, get, pod, pods};
-use crate::{
-    Config, ConnectError, Limits, Pem, Phase, Protocol, Proxy, Retry, Tls, Transport,
-    TransportError,
-};
+use crate::{Config, ConnectError, Limits, Phase, Protocol, Retry, Transport, TransportError};
 
-async fn pod_or_watch(seen: Seen) -> http::Response<super::server::Body> {
+pub(super) async fn pod_or_watch(seen: Seen) -> http::Response<super::server::Body> {
     if seen.target.contains("watch=true") {
         pieces(vec![frame("ADDED", &pod("w", 1)).into()], End::Silent)
     } else {
@@ -26,12 +21,12 @@ async fn pod_or_watch(seen: Seen) -> http::Response<super::server::Body> {
     }
 }
 
-fn transport_error(error: &kubestrata_api_types::BoxError) -> &TransportError {
+pub(super) fn transport_error(error: &kubestrata_api_types::BoxError) -> &TransportError {
     cause_ref(&**error).unwrap_or_else(|| panic!("{error:?} holds no TransportError"))
 }
 
 /// All messages of a chain of errors.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let texts: Vec<_> = std::iter::successors(Some(error), |error| error.source())
         .map(ToString::to_string)
         .collect();
@@ -262,45 +257,6 @@ async fn pass(
     }
 }
 
-#[tokio::test]
-async fn a_proxy_is_asked_for_a_tunnel() {
-    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(async move {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        loop {
-            let (mut client, _) = listener.accept().await.unwrap();
-            let mut head = vec![0; 4096];
-            let length = client.read(&mut head).await.unwrap();
-            let head = String::from_utf8(head[..length].to_vec()).unwrap();
-            let target = head.split(' ').nth(1).unwrap();
-            // me:p@ss
-            if !head.contains("\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n") {
-                client.write_all(b"HTTP/1.1 407 Who are you\r\n\r\n").await.unwrap();
-                continue;
-            }
-            let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
-            client.write_all(b"HTTP/1.1 200 OK\r\nvia: test\r\n\r\n").await.unwrap();
-            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-        }
-    });
-    let mut config = server.config();
-    let proxy = Proxy::new(&format!("http://me:p%40ss@{address}")).unwrap();
-    assert_eq!(format!("{proxy:?}"), format!("Proxy(http://{address})"));
-    config.proxy = Some(proxy);
-    Transport::connect(config.clone()).unwrap().oneshot(get("a")).await.unwrap();
-    config.proxy = Some(Proxy::new(&format!("http://{address}")).unwrap());
-    let error = Transport::connect(config.clone()).unwrap().oneshot(get("a")).await.unwrap_err();
-    let text = chain(&*error);
-    assert!(
-        text.ends_with(&format!("proxy {address} opens no tunnel: it answered HTTP 407")),
-        "{text}"
-    );
-    assert!(Proxy::new("socks5://a:1").is_err() && Proxy::new("http://").is_err());
-}
-
 /// A server may refuse a stream unseen, for a limit that it lowered or because it goes away. Then even a create is
 /// repeated; any other reset leaves open whether it arrived.
 #[tokio::test]
@@ -415,87 +371,6 @@ async fn connections_close_with_the_last_handle() {
     // The stream holds what it needs.
     let silent = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
     assert!(silent.is_err());
-}
-
-#[tokio::test]
-async fn certificates_are_verified() {
-    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
-    server.transport().oneshot(get("a")).await.unwrap();
-
-    let refused = |config: Config| async move {
-        let error = Transport::connect(config).unwrap().oneshot(create()).await.unwrap_err();
-        assert!(transport_error(&error).is_unsent());
-        chain(&*error)
-    };
-    // Another authority.
-    let mut config = server.config();
-    let other = Identity::issued(&["127.0.0.1"]);
-    config.tls = Tls::trust(Pem::inline(other.authority_pem));
-    let text = refused(config).await;
-    assert!(text.contains("TLS with") && text.contains("invalid peer certificate"), "{text}");
-    // The platform does not know ours either.
-    let mut config = server.config();
-    config.tls = Tls::default();
-    assert!(refused(config).await.contains("certificate"));
-    // Another name.
-    let mut config = server.config();
-    config.tls.server_name = Some("kubernetes.default".to_owned());
-    assert!(refused(config).await.contains("not valid for name"));
-    // Nobody is asked.
-    let mut config = server.config();
-    config.tls = Tls { insecure: true, ..Tls::default() };
-    Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap();
-    // No certificate at all where one should be.
-    let mut config = server.config();
-    config.tls = Tls::trust(Pem::inline("garbage"));
-    assert!(refused(config).await.contains("certificate authority (inline) is not valid PEM"));
-    let mut config = server.config();
-    config.tls = Tls::trust(Pem::file("/no/such/ca.crt"));
-    assert!(refused(config).await.contains("certificate authority /no/such/ca.crt cannot be read"));
-}
-
-#[tokio::test]
-async fn a_name_of_its_own_is_expected() {
-    let server = Server::start(Some(Identity::issued(&["api.test"])), pod_or_watch).await;
-    let mut config = server.config();
-    assert!(Transport::connect(config.clone()).unwrap().oneshot(get("a")).await.is_err());
-    config.tls.server_name = Some("api.test".to_owned());
-    Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap();
-}
-
-/// What kube-apiserver makes for itself is authority and server in one.
-#[tokio::test]
-async fn a_self_signed_certificate_is_its_own_authority() {
-    let localhost = SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let good = |params: &mut CertificateParams| params.subject_alt_names = vec![localhost.clone()];
-    let server = Server::start(Some(Identity::self_signed(&[], good)), pod_or_watch).await;
-    server.transport().oneshot(get("a")).await.unwrap();
-    // Byte for byte the same, or not at all.
-    let mut config = server.config();
-    config.tls = Tls::trust(Pem::inline(Identity::self_signed(&[], good).authority_pem));
-    assert!(Transport::connect(config).unwrap().oneshot(get("a")).await.is_err());
-    // Name and time are checked all the same.
-    type Change = fn(&mut CertificateParams);
-    let cases: [(&str, Change); 3] = [
-        ("not valid for name", |params| {
-            params.subject_alt_names = vec![SanType::DnsName("other".try_into().unwrap())];
-        }),
-        ("expired", |params| {
-            params.subject_alt_names = vec![SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST))];
-            params.not_before = rcgen::date_time_ymd(2000, 1, 1);
-            params.not_after = rcgen::date_time_ymd(2001, 1, 1);
-        }),
-        ("not valid yet", |params| {
-            params.subject_alt_names = vec![SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST))];
-            params.not_before = rcgen::date_time_ymd(2999, 1, 1);
-            params.not_after = rcgen::date_time_ymd(3000, 1, 1);
-        }),
-    ];
-    for (want, bad) in cases {
-        let server = Server::start(Some(Identity::self_signed(&[], bad)), pod_or_watch).await;
-        let error = server.transport().oneshot(get("a")).await.unwrap_err();
-        assert!(chain(&*error).contains(want), "{want}: {}", chain(&*error));
-    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use kubestrata_api_types::Timestamp;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
@@ -12,6 +13,8 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::time::Instant;
 
+use super::certificate::Summary;
+use super::explain::{CertificateProblem, Explaining, Refusal};
 use super::pem::Contents;
 use super::verify::{Anything, ChainOrPinned};
 use super::{Identity, Tls, TlsError, provider};
@@ -32,6 +35,7 @@ pub(crate) struct Connector {
     state: Mutex<State>,
     /// Held while files are read: else a slow look could put old contents over new ones.
     loading: tokio::sync::Mutex<()>,
+    refusal: Refusal,
     /// Counts configurations. Release, paired with the Acquire of connections, which are not used again once theirs is
     /// not the last.
     current: Arc<AtomicU64>,
@@ -110,12 +114,18 @@ impl Connector {
             file_period,
             state: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
+            refusal: Refusal::default(),
             current: Arc::default(),
         })
     }
 
     pub(crate) fn name(&self) -> ServerName<'static> {
         self.name.clone()
+    }
+
+    /// What was wrong with the server's certificate, if `error`, of a handshake of this connector, says so.
+    pub(crate) fn refusal(&self, error: &std::io::Error) -> Option<CertificateProblem> {
+        self.refusal.of(error)
     }
 
     /// The configuration for the next connection. Files are read each time, as connections are rare.
@@ -227,6 +237,7 @@ impl Connector {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificate.certificates()?;
+                warn_if_expired(&chain);
                 let key = PrivateKeyDer::from_pem_slice(key.bytes()).map_err(|_| key.not_pem())?;
                 builder
                     .with_client_auth_cert(chain, key)
@@ -245,14 +256,31 @@ impl Connector {
         if self.tls.insecure {
             return Ok(Arc::new(Anything::new(provider)));
         }
-        let Some(authority) = &material.authority else {
-            return match rustls_platform_verifier::Verifier::new(provider) {
-                Ok(verifier) => Ok(Arc::new(verifier)),
-                Err(error) => Err(TlsError::NoRoots { problem: error.to_string() }),
-            };
+        let (inner, trusted): (Arc<dyn ServerCertVerifier>, _) = match &material.authority {
+            None => {
+                let platform = rustls_platform_verifier::Verifier::new(provider)
+                    .map_err(|error| TlsError::NoRoots { problem: error.to_string() })?;
+                (Arc::new(platform), Vec::new())
+            }
+            Some(authority) => {
+                let certificates = authority.certificates()?;
+                (Arc::new(ChainOrPinned::new(certificates.clone(), provider)?), certificates)
+            }
         };
-        let certificates: Vec<CertificateDer<'static>> = authority.certificates()?;
-        Ok(Arc::new(ChainOrPinned::new(certificates, provider)?))
+        Ok(Arc::new(Explaining { inner, trusted, refusal: self.refusal.clone() }))
+    }
+}
+
+/// Says that our own certificate is of no more use: the server's answer, 401, would not.
+fn warn_if_expired(chain: &[CertificateDer<'_>]) {
+    let Some(certificate) = chain.first() else { return };
+    let Summary { subject, validity, .. } = Summary::of(certificate);
+    let until =
+        validity.and_then(|(_, until)| Timestamp::from_second(i64::try_from(until).ok()?).ok());
+    if let Some(until) = until
+        && until < Timestamp::now()
+    {
+        tracing::warn!(subject, %until, "the client certificate has expired");
     }
 }
 

@@ -3,7 +3,7 @@
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls_pki_types::CertificateDer;
 
-use super::validity::validity;
+use super::certificate::{Summary, validity};
 
 #[test]
 fn the_period_of_validity_is_read() {
@@ -34,7 +34,21 @@ fn no_bytes_make_it_panic() {
         for flip in [1, 0x80, 0xff] {
             let mut bytes = bytes.to_vec();
             bytes[at] ^= flip;
-            validity(&CertificateDer::from(bytes));
+            Summary::of(&CertificateDer::from(bytes));
         }
     }
+}
+
+#[test]
+fn names_are_read_without_what_could_steer_a_terminal() {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::CountryName, "DE");
+    params.distinguished_name.push(rcgen::DnType::OrganizationName, "acme\u{1b}[2J");
+    params.distinguished_name.push(rcgen::DnType::CommonName, "x".repeat(100));
+    let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+    let summary = Summary::of(certificate.der());
+    assert_eq!(summary.subject, format!("O=acme[2J, CN={}", "x".repeat(64)));
+    assert_eq!(summary.issuer, summary.subject);
+    assert_eq!(summary.validity, validity(certificate.der()));
 }

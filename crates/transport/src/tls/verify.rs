@@ -1,6 +1,7 @@
 //! Whom to believe.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -12,7 +13,7 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::TlsError;
-use super::validity::validity;
+use super::certificate::validity;
 
 /// Believes a chain to one of the given certificates, or a server that shows one of them as its own.
 ///
@@ -52,10 +53,14 @@ impl ChainOrPinned {
         let (not_before, not_after) = validity(certificate)
             .ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
         if now.as_secs() < not_before {
-            return Err(Error::InvalidCertificate(CertificateError::NotValidYet));
+            let not_before = UnixTime::since_unix_epoch(Duration::from_secs(not_before));
+            let error = CertificateError::NotValidYetContext { time: now, not_before };
+            return Err(Error::InvalidCertificate(error));
         }
         if now.as_secs() > not_after {
-            return Err(Error::InvalidCertificate(CertificateError::Expired));
+            let not_after = UnixTime::since_unix_epoch(Duration::from_secs(not_after));
+            let error = CertificateError::ExpiredContext { time: now, not_after };
+            return Err(Error::InvalidCertificate(error));
         }
         Ok(ServerCertVerified::assertion())
     }

@@ -1,0 +1,61 @@
+//! The proxy that the environment names.
+
+use std::ffi::OsString;
+
+use http::Uri;
+use http::uri::Scheme;
+
+use super::{NoProxy, Proxy};
+use crate::config::{Config, ServerUrlError};
+
+/// A proxy that the environment names cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("environment variable {variable} names no proxy")]
+#[non_exhaustive]
+pub struct ProxyVariableError {
+    /// The variable.
+    pub variable: &'static str,
+    /// Why.
+    pub source: ServerUrlError,
+}
+
+impl Config {
+    /// The same with the proxy that the environment names for this server, unless there is one already: `https_proxy`
+    /// or `http_proxy` by the server's scheme, if `no_proxy` does not except it ([`NoProxy`]). Of each, the name in
+    /// capitals is taken where that in small letters is not set (Go `net/http.ProxyFromEnvironment`).
+    ///
+    /// [`Config::infer`], [`Config::from_kubeconfig`] and [`Config::in_cluster`] do so by themselves.
+    ///
+    /// # Errors
+    ///
+    /// The variable holds no URL of a proxy. Go passes over it, and connects without.
+    pub fn proxy_from_env(mut self) -> Result<Self, ProxyVariableError> {
+        if self.proxy.is_none() {
+            self.proxy = from_variables(&self.server, &|name| std::env::var_os(name))?;
+        }
+        Ok(self)
+    }
+}
+
+pub(in crate::config) fn from_variables(
+    server: &Uri,
+    variable: &dyn Fn(&'static str) -> Option<OsString>,
+) -> Result<Option<Proxy>, ProxyVariableError> {
+    let text = |name: &'static str| {
+        let text = variable(name)?.into_string().ok()?;
+        (!text.trim().is_empty()).then_some((name, text))
+    };
+    let https = server.scheme() == Some(&Scheme::HTTPS);
+    let names = if https { ["https_proxy", "HTTPS_PROXY"] } else { ["http_proxy", "HTTP_PROXY"] };
+    let Some((name, url)) = names.into_iter().find_map(text) else { return Ok(None) };
+    let exceptions = ["no_proxy", "NO_PROXY"].into_iter().find_map(text);
+    let rules = NoProxy::parse(exceptions.as_ref().map_or("", |(_, text)| text));
+    let port = server.port_u16().unwrap_or(if https { 443 } else { 80 });
+    if rules.matches(server.host().unwrap_or_default(), port) {
+        return Ok(None);
+    }
+    // Go: what has no scheme is a host and perhaps a port.
+    let url = if url.contains("://") { url } else { format!("http://{}", url.trim()) };
+    let proxy = Proxy::new(&url);
+    proxy.map(Some).map_err(|source| ProxyVariableError { variable: name, source })
+}
