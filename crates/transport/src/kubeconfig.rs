@@ -1,8 +1,11 @@
 //! The kubeconfig file: what it says, where it says it, and how several of them become one.
 
+mod encoding;
 mod error;
 mod model;
 mod resolve;
+mod tree;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -10,22 +13,38 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use secrecy::{ExposeSecret as _, SecretString};
+
 pub use self::error::{KubeconfigError, Place};
 use self::model::{Cluster, Context, File, User};
+use self::tree::Node;
+pub use self::write::EntryName;
 
 /// The largest kubeconfig file that is read, in bytes. Real ones hold some certificates per cluster.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// One kubeconfig, merged from one or several files.
 ///
-/// Fields that this crate does not know are ignored, as client-go does. Nothing in here is shown by `Debug` but names.
+/// Fields that this crate does not know are kept, and written back by [`Kubeconfig::save`]. Nothing in here is shown by
+/// `Debug` but names.
 #[derive(Default)]
 pub struct Kubeconfig {
     current: Option<(String, Place)>,
     clusters: BTreeMap<String, Entry<Cluster>>,
     users: BTreeMap<String, Entry<User>>,
     contexts: BTreeMap<String, Entry<Context>>,
-    files: Vec<PathBuf>,
+    documents: Vec<Document>,
+}
+
+/// One file.
+struct Document {
+    path: PathBuf,
+    /// As it is read from or written to the file: what the lines in errors count.
+    text: SecretString,
+    /// All that the text says.
+    tree: Node,
+    /// Whether the file does not have this text yet.
+    changed: bool,
 }
 
 /// One named entry, and the file and line it comes from.
@@ -35,19 +54,13 @@ struct Entry<T> {
 }
 
 impl Kubeconfig {
-    /// Reads one file.
+    /// Reads one file, in UTF-8, or in UTF-16 with a byte order mark.
     ///
     /// # Errors
     ///
     /// The file cannot be read, or is no kubeconfig.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, KubeconfigError> {
-        let path = path.as_ref();
-        let read = |source| KubeconfigError::Read { path: path.to_owned(), source };
-        let size = std::fs::metadata(path).map_err(read)?.len();
-        if size > FILE_BYTES_MAX {
-            return Err(KubeconfigError::TooLarge { path: path.to_owned(), limit: FILE_BYTES_MAX });
-        }
-        Self::parse(&std::fs::read_to_string(path).map_err(read)?, path)
+        Self::parse(&text_of(path.as_ref())?, path.as_ref())
     }
 
     /// Reads several files and merges them: the first file that names a cluster, user, context or current context wins
@@ -59,10 +72,11 @@ impl Kubeconfig {
     pub fn read_all<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, KubeconfigError> {
-        let (mut merged, mut missing) = (Self::default(), Vec::new());
+        let (mut documents, mut missing) = (Vec::new(), Vec::new());
         for path in paths {
-            match Self::read(path.as_ref()) {
-                Ok(next) => merged.absorb(next),
+            let path = path.as_ref();
+            match text_of(path).and_then(|text| Document::parse(&text, path)) {
+                Ok(document) => documents.push(document),
                 Err(KubeconfigError::Read { path, source })
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
@@ -71,10 +85,10 @@ impl Kubeconfig {
                 Err(error) => return Err(error),
             }
         }
-        if merged.files.is_empty() {
+        if documents.is_empty() {
             return Err(KubeconfigError::NotFound { tried: missing });
         }
-        Ok(merged)
+        Self::of(documents).map_err(|(_, error)| error)
     }
 
     /// Parses the text of a file. Relative paths inside it are relative to the folder of `path`.
@@ -83,44 +97,48 @@ impl Kubeconfig {
     ///
     /// The text is no kubeconfig.
     pub fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
-        let file = File::parse(text, path)?;
+        Self::of(vec![Document::parse(text, path)?]).map_err(|(_, error)| error)
+    }
+
+    /// All files as one. On failure they are given back.
+    fn of(documents: Vec<Document>) -> Result<Self, (Vec<Document>, KubeconfigError)> {
+        let mut merged = Self::default();
+        for document in &documents {
+            match File::parse(document.text.expose_secret(), &document.path) {
+                Ok(file) => merged.absorb(file, &document.path),
+                Err(error) => return Err((documents, error)),
+            }
+        }
+        merged.documents = documents;
+        Ok(merged)
+    }
+
+    /// Adds what this one does not name yet.
+    fn absorb(&mut self, file: File, path: &Path) {
         let place = |location: &serde_saphyr::Location| Place::new(path, location.line());
-        let current = file
-            .current_context
-            .filter(|name| !name.value.is_empty())
-            .map(|name| (name.value, place(&name.referenced)));
-        let mut config = Self { current, files: vec![path.to_owned()], ..Self::default() };
+        let current = file.current_context.filter(|name| !name.value.is_empty());
+        let current = current.map(|name| (name.value, place(&name.referenced)));
+        self.current = self.current.take().or(current);
         for named in file.clusters.unwrap_or_default() {
             let place = place(&named.name.referenced);
             let entry = Entry { value: named.cluster.unwrap_or_default(), place };
-            config.clusters.entry(named.name.value).or_insert(entry);
+            self.clusters.entry(named.name.value).or_insert(entry);
         }
         for named in file.users.unwrap_or_default() {
             let place = place(&named.name.referenced);
             let entry = Entry { value: named.user.unwrap_or_default(), place };
-            config.users.entry(named.name.value).or_insert(entry);
+            self.users.entry(named.name.value).or_insert(entry);
         }
         for named in file.contexts.unwrap_or_default() {
             let place = place(&named.name.referenced);
             let entry = Entry { value: named.context.unwrap_or_default(), place };
-            config.contexts.entry(named.name.value).or_insert(entry);
+            self.contexts.entry(named.name.value).or_insert(entry);
         }
-        Ok(config)
     }
 
-    /// Adds what this one does not name yet.
-    fn absorb(&mut self, other: Self) {
-        self.current = self.current.take().or(other.current);
-        for (name, entry) in other.clusters {
-            self.clusters.entry(name).or_insert(entry);
-        }
-        for (name, entry) in other.users {
-            self.users.entry(name).or_insert(entry);
-        }
-        for (name, entry) in other.contexts {
-            self.contexts.entry(name).or_insert(entry);
-        }
-        self.files.extend(other.files);
+    /// The files that were read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.documents.iter().map(|document| document.path.as_path())
     }
 
     /// Name of the current context, if one is set.
@@ -134,10 +152,28 @@ impl Kubeconfig {
     }
 }
 
+fn text_of(path: &Path) -> Result<String, KubeconfigError> {
+    let failed = |source| KubeconfigError::Read { path: path.to_owned(), source };
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(KubeconfigError::TooLarge { path: path.to_owned(), limit: FILE_BYTES_MAX });
+    }
+    let bytes = std::fs::read(path).map_err(failed)?;
+    encoding::decode(bytes).ok_or_else(|| KubeconfigError::Encoding { path: path.to_owned() })
+}
+
+impl Document {
+    fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let tree = model::parse(text, path)?.unwrap_or(Node::Null);
+        Ok(Self { path: path.to_owned(), text: text.into(), tree, changed: false })
+    }
+}
+
 impl std::fmt::Debug for Kubeconfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kubeconfig")
-            .field("files", &self.files)
+            .field("files", &self.files().collect::<Vec<_>>())
             .field("current_context", &self.current_context())
             .field("contexts", &self.contexts.keys())
             .field("clusters", &self.clusters.keys())

@@ -33,7 +33,7 @@ pub use self::config::{
     ProxyVariableError, Retry, ServerUrlError, Timeouts,
 };
 pub use self::error::{ConnectError, Phase, Shared, TransportError};
-pub use self::kubeconfig::{Kubeconfig, KubeconfigError, Place};
+pub use self::kubeconfig::{EntryName, Kubeconfig, KubeconfigError, Place};
 pub use self::tls::{CertificateProblem, CertificateProblemKind, Identity, Pem, Tls, TlsError};
 pub use self::transport::{Connections, Transport};
 pub use self::wire::RequestBody;

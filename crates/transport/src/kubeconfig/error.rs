@@ -47,6 +47,31 @@ pub enum KubeconfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file is neither in UTF-8 nor in UTF-16 with a byte order mark.
+    #[error("kubeconfig {} is neither UTF-8 nor UTF-16 with a byte order mark", .path.display())]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("kubeconfig {} cannot be written", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Somebody else writes the file, or has left the lock behind.
+    #[error("{} cannot be made: somebody else writes the kubeconfig, or has left it behind", .lock.display())]
+    Locked {
+        /// The file that is the lock.
+        lock: PathBuf,
+        /// Why it cannot be made.
+        source: std::io::Error,
+    },
+    /// No field is named that is to be set.
+    #[error("no field is named")]
+    NoField,
     /// A file is larger than any kubeconfig.
     #[error("kubeconfig {} has more than {limit} bytes", .path.display())]
     TooLarge {

@@ -128,19 +128,27 @@ impl<'de> Deserialize<'de> for Secret {
 
 impl File {
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
-        if text.trim().is_empty() {
-            let file = Self { current_context: None, clusters: None, users: None, contexts: None };
-            return Ok(file);
-        }
-        serde_saphyr::from_str(text).map_err(|error| {
-            let line = error.location().map_or(0, |location| location.line());
-            KubeconfigError::Malformed {
-                place: Place::new(path, line),
-                field: field_at(text, line),
-                problem: describe(error.without_snippet()),
-            }
-        })
+        let nothing = Self { current_context: None, clusters: None, users: None, contexts: None };
+        parse(text, path).map(|file| file.unwrap_or(nothing))
     }
+}
+
+/// Parses a file; `None` if there is nothing in it.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(
+    text: &str,
+    path: &Path,
+) -> Result<Option<T>, KubeconfigError> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    serde_saphyr::from_str(text).map(Some).map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        KubeconfigError::Malformed {
+            place: Place::new(path, line),
+            field: field_at(text, line),
+            problem: describe(error.without_snippet()),
+        }
+    })
 }
 
 /// What the parser found, without the values that its own message may quote: they can be credentials.

@@ -49,7 +49,11 @@ impl Kubeconfig {
         let (name, place) = match (name, &self.current) {
             (Some(name), _) => (name, None),
             (None, Some((name, place))) => (name.as_str(), Some(place)),
-            (None, None) => return Err(KubeconfigError::NoContext { files: self.files.clone() }),
+            (None, None) => {
+                return Err(KubeconfigError::NoContext {
+                    files: self.files().map(Path::to_owned).collect(),
+                });
+            }
         };
         let entry = self.contexts.get(name).ok_or_else(|| KubeconfigError::Unknown {
             place: place.cloned(),

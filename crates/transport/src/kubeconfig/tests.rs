@@ -1,5 +1,7 @@
 //! Reading kubeconfig files.
 
+mod writing;
+
 use std::path::Path;
 
 use expect_test::{Expect, expect};

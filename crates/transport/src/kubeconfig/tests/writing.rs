@@ -1,0 +1,226 @@
+//! Encodings, and files that are written back.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use secrecy::ExposeSecret as _;
+
+use crate::kubeconfig::tree::Node;
+use crate::kubeconfig::{EntryName, Kubeconfig, KubeconfigError};
+
+fn show(node: &Node) -> String {
+    match node {
+        Node::Null => "null".to_owned(),
+        Node::Bool(value) => value.to_string(),
+        Node::Unsigned(value) => value.to_string(),
+        Node::Signed(value) => value.to_string(),
+        Node::Float(value) => format!("{value:?}"),
+        Node::Text(text) => format!("{:?}", text.expose_secret()),
+        Node::List(items) => format!("{:?}", items.iter().map(show).collect::<Vec<_>>()),
+        Node::Map(entries) => {
+            format!(
+                "{:?}",
+                entries.iter().map(|(key, value)| (key, show(value))).collect::<Vec<_>>()
+            )
+        }
+    }
+}
+
+const TEXT: &str = "current-context: ü\ncontexts: [{name: ü, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'https://a'}}]\n";
+
+#[test]
+fn files_may_have_byte_order_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let units = |big: bool| {
+        let pair = move |unit: u16| if big { unit.to_be_bytes() } else { unit.to_le_bytes() };
+        format!("\u{feff}{TEXT}").encode_utf16().flat_map(pair).collect::<Vec<u8>>()
+    };
+    for bytes in [TEXT.into(), format!("\u{feff}{TEXT}").into_bytes(), units(true), units(false)] {
+        std::fs::write(&path, &bytes).unwrap();
+        let file = Kubeconfig::read(&path).unwrap();
+        assert_eq!(file.current_context(), Some("ü"));
+        assert_eq!(file.config(None).unwrap().server, "https://a");
+        // Lines are counted all the same.
+        let mut broken = bytes.clone();
+        broken.truncate(bytes.len() / 2);
+        std::fs::write(&path, broken).unwrap();
+        assert!(Kubeconfig::read(&path).is_err());
+    }
+    for bytes in [&b"a: \xff"[..], &b"\xff\xfea"[..], &b"\xff\xfe\x00\xd8"[..]] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = Kubeconfig::read(&path).unwrap_err();
+        assert!(matches!(error, KubeconfigError::Encoding { .. }), "{error}");
+    }
+    assert!(Kubeconfig::parse(&format!("\u{feff}{TEXT}"), Path::new("x")).is_ok());
+}
+
+const RICH: &str = "\
+# Somebody's comment.
+apiVersion: v1
+kind: Config
+x-unknown: {deep: [1, -2, 2.5, null, true, 'no', \"1\", ~, {a: []}, [[b]]], empty: {}}
+preferences: {colors: true}
+current-context: dev
+clusters:
+- name: dev
+  cluster:
+    server: https://dev.example:6443
+    certificate-authority-data: |
+      QUJD
+      REVG
+    extensions: [{name: minikube.sigs.k8s.io, extension: {last-update: 'Mon, 01 Jan 2026', version: 'v1.0: x'}}]
+users:
+- name: me
+  user: {token: \"s3cret: 'with' \\\"quotes\\\" \\u263a \\t\", unknown-method: {key: s3cret}}
+contexts:
+- {name: dev, context: {cluster: dev, user: me, x: y}}
+- {name: other, context: {cluster: dev}}
+";
+
+fn tree(text: &str) -> Node {
+    serde_saphyr::from_str(text).unwrap()
+}
+
+#[test]
+fn what_is_written_back_has_lost_nothing() {
+    let rich = RICH;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, second) = (folder.path().join("config"), folder.path().join("second"));
+    std::fs::write(&path, rich).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::fs::write(&second, "users: [{name: two, user: {token: t}}] # stays\n").unwrap();
+    let mut file = Kubeconfig::read_all([&path, &second]).unwrap();
+    // Nothing has changed: nothing is written.
+    file.save().unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), rich);
+
+    file.set_current_context("other").unwrap();
+    file.set(EntryName::Context("other"), &["namespace"], Some("team")).unwrap();
+    file.set(EntryName::Context("dev"), &["x"], None).unwrap();
+    file.set(EntryName::User("new"), &["exec", "command"], Some("true")).unwrap();
+    let config = file.config(None).unwrap();
+    assert_eq!(config.namespace, "team");
+    file.save().unwrap();
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(std::fs::read_to_string(&second).unwrap().contains("# stays"));
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        2,
+        "no lock or other file is left"
+    );
+
+    // The same, but for what was asked for.
+    let mut want = tree(rich);
+    *want.entry("current-context") = Node::text("other");
+    let contexts = want.entry("contexts");
+    *contexts.named("other").unwrap().entry("context").entry("namespace") = Node::text("team");
+    contexts.named("dev").unwrap().entry("context").remove("x");
+    if let Node::List(users) = want.entry("users") {
+        users.push(tree("{name: new, user: {exec: {command: 'true'}}}"));
+    }
+    assert_eq!(show(&tree(&written)), show(&want));
+    assert_eq!(Kubeconfig::read(&path).unwrap().current_context(), Some("other"));
+
+    // An entry is changed in the file that it is from.
+    file.set(EntryName::User("two"), &["token"], Some("t2")).unwrap();
+    file.save().unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&second).unwrap(),
+        "users:\n- name: two\n  user:\n    token: t2\n"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
+}
+
+#[test]
+fn what_cannot_be_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, RICH).unwrap();
+    let mut file = Kubeconfig::read(&path).unwrap();
+    assert!(matches!(file.set_current_context("nowhere"), Err(KubeconfigError::Unknown { .. })));
+    let no_path = file.set(EntryName::User("me"), &[], Some("x"));
+    assert!(matches!(no_path, Err(KubeconfigError::NoField)));
+    let wrong = file.set(EntryName::Cluster("dev"), &["insecure-skip-tls-verify"], Some("s3cret"));
+    let error = wrong.unwrap_err();
+    assert!(
+        matches!(error, KubeconfigError::Malformed { .. }) && !error.to_string().contains("s3cret")
+    );
+    // It is as it was.
+    assert_eq!(file.config(None).unwrap().server, "https://dev.example:6443");
+    file.set_current_context("other").unwrap();
+    // kubectl is at work.
+    let lock = folder.path().join("config.lock");
+    std::fs::write(&lock, "").unwrap();
+    assert!(matches!(file.save(), Err(KubeconfigError::Locked { .. })));
+    std::fs::remove_file(&lock).unwrap();
+    file.save().unwrap();
+    assert_eq!(Kubeconfig::read(&path).unwrap().current_context(), Some("other"));
+}
+
+/// Trees at random, from a fixed seed: what is rendered reads as what it was.
+#[test]
+fn any_tree_survives() {
+    let mut state = 7_u64;
+    let mut next = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for _ in 0..400 {
+        let node = Node::Map(vec![("root".to_owned(), random(4, &mut next))]);
+        let text = node.render();
+        let again = tree(text.expose_secret());
+        assert_eq!(show(&again), show(&node), "{}", text.expose_secret());
+    }
+}
+
+const TEXTS: [&str; 24] = [
+    "",
+    "a",
+    "true",
+    "Null",
+    "no",
+    "1",
+    "1.5",
+    "0x1f",
+    "1e3",
+    ".inf",
+    "~",
+    "- a",
+    "a: b",
+    "a:",
+    "#a",
+    "a #b",
+    " a ",
+    "{a",
+    "'",
+    "\"\\",
+    "a\nb\n",
+    "\t\r\u{7}\u{85}\u{2028}",
+    "ü☺😀\u{feff}",
+    "2026-01-01",
+];
+
+fn random(depth: u32, next: &mut impl FnMut(u64) -> u64) -> Node {
+    let text =
+        |next: &mut dyn FnMut(u64) -> u64| TEXTS[usize::try_from(next(24)).unwrap()].to_owned();
+    match next(if depth == 0 { 6 } else { 8 }) {
+        0 => Node::Null,
+        1 => Node::Bool(next(2) == 1),
+        2 => Node::Unsigned(next(1 << 31)),
+        3 => Node::Signed(-1 - i64::try_from(next(1 << 31)).unwrap()),
+        4 => Node::Float(f64::from(u32::try_from(next(1 << 20)).unwrap()) / 64.0),
+        5 => Node::Text(text(next).into()),
+        6 => Node::List((0..next(4)).map(|_| random(depth - 1, next)).collect()),
+        _ => {
+            // Keys are texts, and no key is there twice.
+            let mut entries: Vec<(String, Node)> = Vec::new();
+            for n in 0..next(4) {
+                entries.push((format!("{}{n}", text(next)), random(depth - 1, next)));
+            }
+            Node::Map(entries)
+        }
+    }
+}

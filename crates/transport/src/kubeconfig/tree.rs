@@ -1,0 +1,237 @@
+//! The whole contents of a file, with what nobody here knows, so that it can be written back.
+
+use std::fmt;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// A value of YAML. Any text in a kubeconfig can be a secret.
+#[derive(Clone)]
+pub(super) enum Node {
+    Null,
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Text(SecretString),
+    List(Vec<Self>),
+    /// In the order of the file.
+    Map(Vec<(String, Self)>),
+}
+
+impl Node {
+    pub(super) fn text(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        let Self::Map(entries) = self else { return None };
+        entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The value of a key, which is made if it is not there; what is no map becomes one.
+    pub(super) fn entry(&mut self, key: &str) -> &mut Self {
+        if !matches!(self, Self::Map(_)) {
+            *self = Self::Map(Vec::new());
+        }
+        let Self::Map(entries) = self else { unreachable!("it was made a map above") };
+        let at = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
+            entries.push((key.to_owned(), Self::Null));
+            entries.len() - 1
+        });
+        &mut entries[at].1
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        if let Self::Map(entries) = self {
+            entries.retain(|(name, _)| name != key);
+        }
+    }
+
+    /// The entry of a list whose field `name` is this.
+    pub(super) fn named(&mut self, name: &str) -> Option<&mut Self> {
+        let Self::List(items) = self else { return None };
+        items.iter_mut().find(|item| match item.get("name") {
+            Some(Self::Text(text)) => text.expose_secret() == name,
+            _ => false,
+        })
+    }
+
+    /// YAML in block style, that any reader of YAML 1.1 and 1.2 takes for the same values.
+    pub(super) fn render(&self) -> SecretString {
+        let mut out = String::new();
+        self.block(0, &mut out);
+        out.into()
+    }
+
+    fn block(&self, depth: usize, out: &mut String) {
+        match self {
+            Self::Map(entries) if !entries.is_empty() => {
+                for (n, (key, value)) in entries.iter().enumerate() {
+                    // The first is on the line of a list's dash, or the first of all.
+                    if n > 0 {
+                        indent(depth, out);
+                    }
+                    scalar(key, out);
+                    out.push(':');
+                    value.behind_key(depth, out);
+                }
+            }
+            Self::List(items) if !items.is_empty() => {
+                for (n, item) in items.iter().enumerate() {
+                    if n > 0 {
+                        indent(depth, out);
+                    }
+                    out.push_str("- ");
+                    item.block(depth + 1, out);
+                }
+            }
+            other => {
+                other.inline(out);
+                out.push('\n');
+            }
+        }
+    }
+
+    fn behind_key(&self, depth: usize, out: &mut String) {
+        match self {
+            Self::Map(entries) if !entries.is_empty() => {
+                out.push('\n');
+                indent(depth + 1, out);
+                self.block(depth + 1, out);
+            }
+            // As kubectl writes it: the dashes below the key.
+            Self::List(items) if !items.is_empty() => {
+                out.push('\n');
+                indent(depth, out);
+                self.block(depth, out);
+            }
+            other => {
+                out.push(' ');
+                other.block(depth, out);
+            }
+        }
+    }
+
+    fn inline(&self, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Self::Unsigned(value) => out.push_str(&value.to_string()),
+            Self::Signed(value) => out.push_str(&value.to_string()),
+            Self::Float(value) if value.is_nan() => out.push_str(".nan"),
+            Self::Float(value) if value.is_infinite() => {
+                out.push_str(if *value > 0.0 { ".inf" } else { "-.inf" });
+            }
+            // With a point or an exponent, so that it stays a float.
+            Self::Float(value) => out.push_str(&format!("{value:?}")),
+            Self::Text(text) => scalar(text.expose_secret(), out),
+            Self::List(_) => out.push_str("[]"),
+            Self::Map(_) => out.push_str("{}"),
+        }
+    }
+}
+
+fn indent(depth: usize, out: &mut String) {
+    for _ in 0..depth {
+        out.push_str("  ");
+    }
+}
+
+/// Text as it is where nothing can take it for something else, and in quotes otherwise.
+fn scalar(text: &str, out: &mut String) {
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._@+=-:".contains(&byte))
+        && !text.ends_with(':')
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" | "null"
+        );
+    if plain {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            ' '..='~' | '\u{a0}'..='\u{d7ff}' if !matches!(c, '\u{2028}' | '\u{2029}') => {
+                out.push(c)
+            }
+            c => out.push_str(&format!("\\U{:08X}", u32::from(c))),
+        }
+    }
+    out.push('"');
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Unsigned(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(u64::try_from(value).map_or(Node::Signed(value), Node::Unsigned))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Float(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::text(value))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Node, E> {
+        Ok(Node::Text(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let mut all = Vec::new();
+        while let Some(item) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Node::List(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            all.push(entry);
+        }
+        Ok(Node::Map(all))
+    }
+}
