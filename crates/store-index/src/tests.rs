@@ -11,6 +11,7 @@ use kubestrata_api_types::{
 
 use crate::{Change, Index, IndexFailure, Query, QueryError, Reader, WaitError, Writer, store};
 
+mod freeing;
 mod model;
 mod waiting;
 

@@ -3,14 +3,17 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kubestrata_api_types::{
-    Answer, Collection, Format, Kind as _, ListMeta, Operation, ResourceType,
+    Answer, Collection, Format, Kind as _, ListMeta, ListPart, Operation, ResourceType,
 };
 
 use super::client::service;
 use super::{read_list, recorded};
 use crate::collection::{self, JsonStyle};
 use crate::proto::Options;
-use crate::{Client as _, ClientError, Encoded, Table, decode_object, envelope, schema, transcode};
+use crate::{
+    Client as _, ClientError, Encoded, Limits, ListDecoder, Table, decode_object, envelope, schema,
+    transcode,
+};
 
 /// Reads a list that arrives in small pieces.
 fn read(resource: &ResourceType, format: Format, body: &[u8]) -> (Vec<Encoded>, ListMeta) {
@@ -116,4 +119,36 @@ async fn a_table_is_read_by_whoever_asks_for_one() {
     let Answer::Object(object) = answer else { panic!("no object") };
     let table = Table::decode(&object).unwrap();
     assert_eq!(table.rows.iter().map(|row| row.completed).collect::<Vec<_>>(), [true, false]);
+}
+
+/// Bug row 27 (k/k#102718): an object that outlives its list keeps its own bytes and no others, in whatever pieces the list
+/// came. Objects that shared the list's bytes would be as far from each other in memory as in the list.
+#[test]
+fn k27_each_object_of_a_list_owns_its_bytes() {
+    let mut known = schema::resources().iter().map(|known| &known.resource);
+    let namespaces = known.find(|resource| resource.plural == "namespaces").unwrap();
+    for (format, file) in
+        [(Format::Json, "lists/namespaces.json"), (Format::Protobuf, "lists/namespaces.pb")]
+    {
+        let body = recorded(file);
+        let mut decoder =
+            ListDecoder::new(Collection::new(namespaces.clone()), format, Limits::default());
+        decoder.push(&body);
+        let mut items = Vec::new();
+        while let Some(part) = decoder.next().unwrap() {
+            if let ListPart::Item(item) = part {
+                items.push(item);
+            }
+        }
+        assert!(items.len() > 1);
+        let place = |bytes: &[u8]| {
+            body.windows(bytes.len()).position(|window| window == bytes).expect("it is in the list")
+        };
+        for pair in items.windows(2) {
+            let [first, second] = [pair[0].bytes(), pair[1].bytes()];
+            let apart = place(second).wrapping_sub(place(first));
+            let in_memory = (second.as_ptr() as usize).wrapping_sub(first.as_ptr() as usize);
+            assert_ne!(in_memory, apart, "{format:?}: {} and its neighbour", pair[0].object_key());
+        }
+    }
 }

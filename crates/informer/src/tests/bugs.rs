@@ -198,3 +198,70 @@ async fn k23_objects_are_transformed_as_they_arrive() {
     assert_eq!((calls.load(Ordering::SeqCst), informer.reader().len()), (3, 2));
     assert_eq!(log.take(), "+a@1{marked=yes}! +b@2{marked=yes}!");
 }
+
+/// Bug row 29 (k/k PR 141098): whatever a problem is, its cause is told with it. A resync itself cannot fail here: it tells
+/// of a frozen state, and nothing is looked up.
+#[tokio::test(start_paused = true)]
+async fn k29_every_problem_names_its_cause() {
+    let server = server("watch: +a@1{broken=1} ?b@2 end@2");
+    let problems = Log::default();
+    let seen = problems.clone();
+    let hook = ProblemHook::new(move |problem: &Problem| {
+        let mut chain = vec![problem.to_string()];
+        let mut source = std::error::Error::source(problem);
+        while let Some(cause) = source {
+            chain.push(cause.to_string());
+            source = cause.source();
+        }
+        seen.0.lock().push(chain.join(": "));
+    });
+    let informer = with(&server, Config { on_problem: Some(hook), ..Config::default() });
+    let index = kubestrata_store_index::Index::by("v", |thing: &Thing, _| {
+        assert!(thing.label("broken").is_none(), "an index function's own fault");
+    });
+    informer.add_index(index).unwrap();
+    let resync = HandlerConfig { resync: Some(Duration::from_secs(5)), ..HandlerConfig::default() };
+    let log = Log::default();
+    informer.add_handler(log.clone(), resync).unwrap();
+    informer.start();
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    expect_test::expect![[r#"
+        an object was left out: object b cannot be read: scripted
+        an index is incomplete: object a is not in index "v": the index function panicked"#]]
+    .assert_eq(&problems.0.lock().join("\n"));
+    assert_eq!(
+        log.take(),
+        "+a@1{broken=1}! a@1{broken=1}~a@1{broken=1} a@1{broken=1}~a@1{broken=1}"
+    );
+    assert_eq!(informer.status().index_problems, 1, "a resync indexes nothing again");
+}
+
+/// kube-rs L8: a handler that is told of an object which is gone already is told of the rest all the same, at every size of
+/// its backlog.
+#[tokio::test(start_paused = true)]
+async fn l08_an_object_that_is_gone_already_stalls_nobody() {
+    struct Looks(Log, kubestrata_store_index::Reader<Thing>);
+    impl crate::Handler<Thing> for Looks {
+        fn on_add(&self, object: &Thing, initial: bool) {
+            let gone = self.1.get(&object.key()).is_none();
+            self.0.0.lock().push(if gone { "(gone)".to_owned() } else { String::new() });
+            self.0.on_add(object, initial);
+        }
+        fn on_update(&self, old: &Thing, new: &Thing) {
+            self.0.on_update(old, new);
+        }
+        fn on_delete(&self, last: &Thing, known: bool) {
+            self.0.on_delete(last, known);
+        }
+    }
+    for backlog in [1, 2, 1024] {
+        let server = server("watch: +a@1 end@1 wait=1s +b@2 -b@3 +c@4 -c@5 +d@6");
+        let informer = with(&server, Config::default());
+        let log = Log::default();
+        let config = HandlerConfig { backlog, ..HandlerConfig::default() };
+        informer.add_handler(Looks(log.clone(), informer.reader()), config).unwrap();
+        informer.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(log.take(), " +a@1! (gone) +b@2 -b@3 (gone) +c@4 -c@5  +d@6", "{backlog}");
+    }
+}

@@ -124,6 +124,7 @@ async fn a_factory_shares_informers_and_counts_references() {
     assert!(factory.get(&labelled).is_none());
 }
 
+/// Also bug row 22c (k/k PR 139143): the metric of the version follows the store.
 #[tokio::test(start_paused = true)]
 async fn status_and_metrics_tell_the_age_and_size_of_the_store() {
     let server = server("watch: +a@1 +b@2 end@2 wait=5s ~a@3 wait=5s bookmark@12345678901234567");

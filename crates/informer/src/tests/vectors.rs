@@ -150,6 +150,7 @@ async fn i4_a_relist_tells_of_unchanged_objects_those_who_do_not_resync() {
 }
 
 /// Delete and re-create during a gap: by the uid a delete and an add; as one update on demand, as client-go tells it.
+/// Also bug row 29a (k/k PR 133565).
 #[tokio::test(start_paused = true)]
 async fn i5_an_object_made_again_in_a_gap_is_deleted_and_added() {
     let script = "watch: +a@1#one end@1 wait=10s gone | watch: +a@5#two end@5";

@@ -116,6 +116,7 @@ async fn a_requeue_after_clears_the_failures_and_a_requeue_counts_one() {
     .await;
 }
 
+/// Also kube-rs L15: a panic of a reconciler is caught and counted, and its key is tried again.
 #[tokio::test(start_paused = true)]
 async fn a_panic_costs_one_try() {
     check(

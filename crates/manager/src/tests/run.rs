@@ -7,7 +7,7 @@ use kubestrata_api_types::{Kind as _, ObjectKey, cause_ref};
 use kubestrata_workqueue::AddOptions;
 use tokio::time::{Instant, sleep};
 
-use super::server::{Log, Member, Server, Set, run_for};
+use super::server::{Host, Log, Member, Server, Set, run_for};
 use crate::{Action, Controller, ControllerBuilder, Manager, RunError, SetupError, Watch};
 
 fn sets(name: &str) -> ControllerBuilder {
@@ -135,7 +135,7 @@ async fn a_full_queue_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn watches_map_and_predicates_filter() {
-    let hosts = Watch::of::<super::server::Host>()
+    let hosts = Watch::of::<Host>()
         .map(|host, push| push(ObjectKey::namespaced("n", host.name())))
         .predicate(crate::predicate::resource_version_changed());
     check(
@@ -283,4 +283,50 @@ async fn controllers_that_cannot_work_are_refused() {
     assert_eq!(taken, SetupError::NameTaken { name: "c".into() });
     let nothing = manager.add(Controller::builder("d").reconciler(Log::new())).unwrap_err();
     assert_eq!(nothing, SetupError::NothingWatched { name: "d".into() });
+}
+
+/// kube-rs L16: what is owned and goes while nobody watches is missed by the relist, and its owner is reconciled.
+#[tokio::test(start_paused = true)]
+async fn l16_what_went_during_a_gap_reconciles_its_owner() {
+    let members = "watch: +n/x@1{.owner=Set:a} +n/y@1{.owner=Set:b} end@1 wait=5s gone \
+                   | watch: +n/y@1{.owner=Set:b} end@9";
+    let server = Server::new(&[("sets", "watch: +n/a@1 +n/b@1 end@1"), ("members", members)]);
+    let mut manager = Manager::builder(server.service()).build();
+    let log = Log::new();
+    manager.add(sets("c").owns::<Member>().reconciler(log.clone())).unwrap();
+    run_for(manager, 60.0).await.unwrap();
+    // The delay before the relist is random.
+    let lines = log.lines();
+    let of = |key: &str| lines.lines().filter(|line| line.contains(key)).count();
+    assert_eq!(of("n/a@1"), 2, "{lines}");
+}
+
+/// Bug row 34 (controller-runtime 3565): several caches fail at the same instant at which the manager is told to stop; it
+/// returns, and nothing is left behind.
+#[tokio::test(start_paused = true)]
+async fn k34_caches_that_fail_together_end_with_the_manager() {
+    let refused = ["403"; 40].join(" | ");
+    let kinds = [("sets", refused.as_str()), ("members", &refused), ("hosts", "hang")];
+    for shutdown in [9, 10, 11] {
+        let server = Server::new(&kinds);
+        let mut manager = Manager::builder(server.service()).build();
+        let limit = Duration::from_secs(10);
+        let log = Log::new();
+        for name in ["c", "d"] {
+            let controller = sets(name).owns::<Member>().watch(Watch::of::<Host>());
+            manager.add(controller.cache_sync_timeout(limit).reconciler(log.clone())).unwrap();
+        }
+        let start = Instant::now();
+        let run = manager.run(sleep(Duration::from_secs(shutdown)));
+        let ended = tokio::time::timeout(Duration::from_secs(60), run).await.expect("it returns");
+        assert_eq!(start.elapsed(), limit.min(Duration::from_secs(shutdown)));
+        assert!(shutdown == 10 || ended.is_ok() == (shutdown < 10), "{ended:?}");
+        assert_eq!(log.lines(), "");
+        for (plural, _) in &kinds {
+            let asked = server.of(plural).requests().len();
+            sleep(Duration::from_secs(600)).await;
+            assert_eq!(server.of(plural).open_streams(), 0);
+            assert_eq!(server.of(plural).requests().len(), asked, "{plural} is still asked for");
+        }
+    }
 }
