@@ -13,6 +13,7 @@ use kubestrata_api_types::{
     Representation, Status,
 };
 use kubestrata_codec::{Encoded, ListDecoder, decode_object, decode_status, format_of};
+use kubestrata_telemetry::Histogram;
 
 pub(crate) use self::chunks::Chunks;
 use self::list::ListBody;
@@ -27,11 +28,13 @@ pub(crate) async fn read(
     request: &ApiRequest,
     response: HttpResponse,
     config: &Config,
+    sizes: Option<Histogram>,
 ) -> Result<ApiResponse<Encoded>, BoxError> {
+    let collection = &request.collection;
+    let warnings = warnings::texts(response.headers());
+    config.warnings.call(&collection.resource, &warnings);
     let response = check(response, config).await?;
     let format = format(&response)?;
-    let warnings = warnings::texts(response.headers());
-    let collection = &request.collection;
     let answer = match &request.operation {
         Operation::Watch(options) => {
             let life = options.timeout.map_or(config.timeouts.watch_life, |asked| {
@@ -43,12 +46,12 @@ pub(crate) async fn read(
         }
         // A table is one object, whatever it tells of.
         Operation::List(_) if collection.representation != Representation::Table => {
-            let chunks = Chunks::plain(response, &config.timeouts)?;
+            let chunks = Chunks::plain(response, &config.timeouts)?.measured(sizes);
             let list = ListBody::new(chunks, collection.clone(), format, config.decoding);
             Answer::List(Box::pin(list))
         }
         operation => {
-            let chunks = Chunks::plain(response, &config.timeouts)?;
+            let chunks = Chunks::plain(response, &config.timeouts)?.measured(sizes);
             let body = chunks.collect(config.limits.body_bytes).await?;
             let answer =
                 decode_object(collection, format, &body).map_err(TransportError::Answer)?;
@@ -79,9 +82,12 @@ pub(crate) async fn check(
     let code = response.status().as_u16();
     let retry_after = retry_after(response.headers());
     let content_type = content_type(&response).map(str::to_owned);
-    let chunks = Chunks::plain(response, &config.timeouts)?;
-    // A body that breaks off, or is too long, tells as much as it did until then: the code is what counts.
-    let body = chunks.prefix(config.limits.error_bytes).await;
+    // A body that breaks off, is too long, or is compressed in a way that nobody asked for, tells as much as can be had of
+    // it: the code is what counts.
+    let body = match Chunks::plain(response, &config.timeouts) {
+        Ok(chunks) => chunks.prefix(config.limits.error_bytes).await,
+        Err(_) => Vec::new(),
+    };
     let status: Status = decode_status(content_type.as_deref(), code, retry_after, &body);
     Err(status.into())
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub(crate) use self::exec::{ClusterInfo, ExecPlugin};
-pub(crate) use self::layer::AuthLayer;
+pub use self::layer::{AuthLayer, AuthService};
 pub(crate) use self::source::Source;
 
 /// Credentials that go with every request. A client certificate is part of [`Tls`](crate::Tls) instead, unless a plugin of

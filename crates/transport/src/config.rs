@@ -2,6 +2,7 @@
 
 mod infer;
 mod proxy;
+mod warnings;
 
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use kubestrata_telemetry::{Noop, Provider};
 pub use self::infer::{ConfigError, InCluster, InClusterError};
 pub(crate) use self::proxy::{Credentials, ProxyScheme};
 pub use self::proxy::{NoProxy, Proxy, ProxyVariableError};
+pub use self::warnings::WarningHook;
 use crate::auth::{Auth, Impersonation};
 use crate::tls::Tls;
 
@@ -55,8 +57,13 @@ pub struct Config {
     pub negotiation: kubestrata_codec::Negotiation,
     /// Bounds of the decoders of lists and watches.
     pub decoding: kubestrata_codec::Limits,
-    /// Where `rest_client_requests_total` and `rest_client_request_duration_seconds` go. Default: nowhere.
+    /// Where metrics go: `rest_client_requests_total`, `rest_client_open_connections`, `rest_client_open_streams`, and what
+    /// `observe` adds. Default: nowhere.
     pub metrics: Arc<dyn Provider>,
+    /// Which distributions are measured. Default: none, as each costs a dozen series per verb.
+    pub observe: Observe,
+    /// Who hears of warnings of the server. Default: nobody, beside the caller of the request.
+    pub warnings: WarningHook,
 }
 
 impl Config {
@@ -92,6 +99,8 @@ impl Config {
             negotiation: kubestrata_codec::Negotiation::default(),
             decoding: kubestrata_codec::Limits::default(),
             metrics: Arc::new(Noop),
+            observe: Observe::default(),
+            warnings: WarningHook::default(),
         })
     }
 
@@ -129,6 +138,15 @@ impl Config {
             Self::new("http://in-process").expect("a constant that is a URL with a host");
         config.compression = Compression::Never;
         config
+    }
+
+    /// Whether compressed lists are worth asking for.
+    pub(crate) fn asks_for_gzip(&self) -> bool {
+        match self.compression {
+            Compression::Always => true,
+            Compression::Never => false,
+            Compression::Auto => !self.endpoint().is_loopback(),
+        }
     }
 
     pub(crate) fn is_tls(&self) -> bool {
@@ -326,6 +344,17 @@ pub enum Protocol {
     Http1,
     /// HTTP/2 only; without TLS with prior knowledge, which kube-apiserver does not serve.
     Http2,
+}
+
+/// Distributions that are measured on request, under client-go's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_structs, reason = "written as literals with ..Default")]
+pub struct Observe {
+    /// `rest_client_request_duration_seconds`: from a request to the head of its answer, by verb and host.
+    pub latency: bool,
+    /// `rest_client_request_size_bytes` and `rest_client_response_size_bytes`, by verb and host: of bodies, answers after
+    /// decompression, watches excepted, which have no end to measure.
+    pub sizes: bool,
 }
 
 /// Whether lists and streaming lists may come compressed by gzip.

@@ -27,13 +27,14 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-pub use self::auth::{Auth, AuthError, Impersonation};
+pub use self::auth::{Auth, AuthError, AuthLayer, AuthService, Impersonation};
 pub use self::config::{
-    Compression, Config, ConfigError, InCluster, InClusterError, Limits, NoProxy, Protocol, Proxy,
-    ProxyVariableError, Retry, ServerUrlError, Timeouts,
+    Compression, Config, ConfigError, InCluster, InClusterError, Limits, NoProxy, Observe,
+    Protocol, Proxy, ProxyVariableError, Retry, ServerUrlError, Timeouts, WarningHook,
 };
 pub use self::error::{ConnectError, Phase, Shared, TransportError};
 pub use self::kubeconfig::{EntryName, Kubeconfig, KubeconfigError, Place};
+pub use self::observe::{ObserveLayer, ObserveService};
 pub use self::tls::{CertificateProblem, CertificateProblemKind, Identity, Pem, Tls, TlsError};
 pub use self::transport::{Connections, Transport};
 pub use self::wire::RequestBody;

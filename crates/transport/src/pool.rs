@@ -3,6 +3,7 @@
 mod body;
 mod dial;
 mod lane;
+mod meters;
 mod proxy;
 mod tasks;
 
@@ -17,6 +18,7 @@ use http::Uri;
 use http::header::HOST;
 use hyper::client::conn::{http1, http2};
 use kubestrata_api_types::{BoxError, cause_ref};
+use kubestrata_telemetry::Gauge;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -71,11 +73,12 @@ struct Inner {
 struct Track {
     lane: Mutex<Lane<Http1, Http2, Shared<ConnectError>>>,
     changed: Notify,
+    streams: Gauge,
 }
 
 impl Track {
-    fn new(bounds: Bounds, version: Option<Version>) -> Self {
-        Self { lane: Mutex::new(Lane::new(bounds, version)), changed: Notify::new() }
+    fn new(bounds: Bounds, version: Option<Version>, streams: Gauge) -> Self {
+        Self { lane: Mutex::new(Lane::new(bounds, version)), changed: Notify::new(), streams }
     }
 }
 
@@ -97,8 +100,12 @@ impl Pool {
         Ok(Self(Arc::new(Inner {
             dialer: Dialer::new(config, source)?,
             timeouts: config.timeouts,
-            requests: Track::new(bounds(http1_connections), version),
-            watches: Track::new(bounds(http1_watches), version),
+            requests: Track::new(
+                bounds(http1_connections),
+                version,
+                meters::streams(config, "request"),
+            ),
+            watches: Track::new(bounds(http1_watches), version, meters::streams(config, "watch")),
         })))
     }
 
@@ -254,6 +261,7 @@ struct Slot {
 
 impl Slot {
     fn new(pool: Pool, watch: bool, id: Option<u64>) -> Self {
+        pool.track(watch).streams.add(1.0);
         Self { pool, watch, id, reusable: None }
     }
 }
@@ -261,6 +269,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let track = self.pool.track(self.watch);
+        track.streams.add(-1.0);
         {
             let mut lane = track.lane.lock();
             match (self.id, self.reusable.take()) {

@@ -12,6 +12,7 @@ use kubestrata_api_types::{ApiRequest, ApiResponse, BoxError, BoxFuture};
 use kubestrata_codec::Encoded;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer as _, Service, ServiceExt as _};
+use tracing::Instrument as _;
 
 use self::in_process::InProcess;
 use crate::answer;
@@ -42,6 +43,7 @@ struct Inner {
     /// Whether gzip is asked for where that can help.
     compressed: bool,
     pool: Option<Pool>,
+    observe: ObserveLayer,
 }
 
 /// How many connections are open.
@@ -64,11 +66,7 @@ impl Transport {
         let source = source(&config);
         let pool = Pool::new(&config, Arc::clone(&source))
             .map_err(|error| TransportError::Connect(Shared::new(ConnectError::Tls(error))))?;
-        let compressed = match config.compression {
-            Compression::Always => true,
-            Compression::Never => false,
-            Compression::Auto => !config.endpoint().is_loopback(),
-        };
+        let compressed = config.asks_for_gzip();
         let bottom = BoxCloneSyncService::new(pool.clone());
         Self::stack(bottom, Some(pool), source, compressed, config)
     }
@@ -106,12 +104,12 @@ impl Transport {
         compressed: bool,
         config: Config,
     ) -> Result<Self, TransportError> {
-        let auth = AuthLayer::new(source, config.impersonate.as_ref(), &config.user_agent)?;
+        let auth = AuthLayer::over(source, config.impersonate.as_ref(), &config.user_agent)?;
         let host = config.server.authority().map(ToString::to_string).unwrap_or_default();
-        let observe = ObserveLayer::new(Arc::clone(&config.metrics), host);
+        let observe = ObserveLayer::new(Arc::clone(&config.metrics), host, config.observe);
         let stack = RetryLayer(config.retry).layer(auth.layer(observe.layer(bottom)));
         let wire = BoxCloneSyncService::new(stack);
-        Ok(Self(Arc::new(Inner { wire, config, compressed, pool })))
+        Ok(Self(Arc::new(Inner { wire, config, compressed, pool, observe })))
     }
 
     /// What the transport was made from.
@@ -140,10 +138,11 @@ impl Transport {
     }
 
     async fn exchange(self, request: ApiRequest) -> Result<ApiResponse<Encoded>, BoxError> {
-        let Inner { wire, config, compressed, .. } = &*self.0;
+        let Inner { wire, config, compressed, observe, .. } = &*self.0;
         let http = request::to_http(&request, config, *compressed)?;
+        let sizes = observe.response_sizes(http.method());
         let response = wire.clone().oneshot(http).await?;
-        answer::read(&request, response, config).await
+        answer::read(&request, response, config, sizes).await
     }
 }
 
@@ -167,6 +166,15 @@ impl Service<ApiRequest> for Transport {
     }
 
     fn call(&mut self, request: ApiRequest) -> Self::Future {
-        Box::pin(self.clone().exchange(request))
+        // Names, and never a body: a span is where logs get their words from.
+        let span = tracing::debug_span!(
+            "request",
+            verb = %request.verb(),
+            resource = %request.collection.resource,
+            namespace = request.collection.namespace.as_deref(),
+            name = request.name(),
+            subresource = request.subresource.as_deref(),
+        );
+        Box::pin(self.clone().exchange(request).instrument(span))
     }
 }

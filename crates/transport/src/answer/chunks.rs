@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_ENCODING;
+use kubestrata_telemetry::Histogram;
 use tokio::time::{Instant, Sleep};
 
 use super::gunzip::Gunzip;
@@ -21,6 +22,23 @@ pub(crate) struct Chunks {
     deadline: Pin<Box<Sleep>>,
     limit: Duration,
     phase: Phase,
+    size: Size,
+}
+
+/// Bytes that came, told when all is over, however it ended.
+#[derive(Default)]
+struct Size {
+    bytes: u64,
+    to: Option<Histogram>,
+}
+
+impl Drop for Size {
+    fn drop(&mut self) {
+        if let Some(to) = &self.to {
+            #[expect(clippy::cast_precision_loss, reason = "a size is not that large")]
+            to.observe(self.bytes as f64);
+        }
+    }
 }
 
 impl Chunks {
@@ -46,17 +64,25 @@ impl Chunks {
     }
 
     fn new(response: HttpResponse, phase: Phase, limit: Duration) -> Result<Self, TransportError> {
-        let gunzip = match response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
-            None | Some(b"" | b"identity") => None,
-            Some(b"gzip") => Some(Gunzip::default()),
-            Some(other) => {
+        let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
+        let gunzip = match encoding.unwrap_or_default() {
+            b"" | b"identity" => None,
+            name if name.eq_ignore_ascii_case(b"gzip") => Some(Gunzip::default()),
+            other => {
                 let name = String::from_utf8_lossy(other);
                 let problem = format!("content encoding {name:?} is not known");
                 return Err(TransportError::Compression { problem });
             }
         };
         let deadline = Box::pin(tokio::time::sleep(limit));
-        Ok(Self { body: response.into_body(), gunzip, deadline, limit, phase })
+        let (body, size) = (response.into_body(), Size::default());
+        Ok(Self { body, gunzip, deadline, limit, phase, size })
+    }
+
+    /// The same; its size goes there in the end.
+    pub(super) fn measured(mut self, to: Option<Histogram>) -> Self {
+        self.size.to = to;
+        self
     }
 
     /// The next piece.
@@ -64,6 +90,14 @@ impl Chunks {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, BoxError>>> {
+        let piece = ready!(self.poll_piece(cx));
+        if let Some(Ok(piece)) = &piece {
+            self.size.bytes += piece.len() as u64;
+        }
+        Poll::Ready(piece)
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         loop {
             if let Some(gunzip) = &mut self.gunzip
                 && let Some(result) = gunzip.next().transpose()

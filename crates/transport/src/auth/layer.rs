@@ -5,26 +5,37 @@ use std::task::{Context, Poll};
 
 use http::header::{AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use kubestrata_api_types::BoxFuture;
 use tower::{Layer, Service};
 
 use super::source::Source;
 use super::{AuthError, Impersonation};
-use crate::error::TransportError;
-use crate::wire::{HttpFuture, HttpRequest, HttpResponse};
+use crate::config::Config;
 
-/// Puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with new
+/// The tower layer that puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with new
 /// ones, where there is a source of them. That is safe for every verb: a server that answers 401 has done nothing.
+///
+/// It fits any service of HTTP whose error can be made of an [`AuthError`], as a boxed error can, and whose bodies can be
+/// cloned. The certificate of a plugin is not for this layer but for connections, and only a
+/// [`Transport`](crate::Transport) shows it.
 #[derive(Debug, Clone)]
-pub(crate) struct AuthLayer {
+pub struct AuthLayer {
     source: Arc<Source>,
     headers: Arc<HeaderMap>,
 }
 
 impl AuthLayer {
+    /// Of a configuration: its credentials, user agent, and whom to act as.
+    ///
     /// # Errors
     ///
-    /// A name holds characters that no header may have.
-    pub(crate) fn new(
+    /// A name holds characters that no header may have, or there is nobody to act as.
+    pub fn new(config: &Config) -> Result<Self, AuthError> {
+        let source = Arc::new(Source::new(config.auth.clone(), &config.timeouts));
+        Self::over(source, config.impersonate.as_ref(), &config.user_agent)
+    }
+
+    pub(crate) fn over(
         source: Arc<Source>,
         impersonate: Option<&Impersonation>,
         user_agent: &str,
@@ -86,28 +97,28 @@ impl<S> Layer<S> for AuthLayer {
 
 /// See [`AuthLayer`].
 #[derive(Debug, Clone)]
-pub(crate) struct AuthService<S> {
+pub struct AuthService<S> {
     inner: S,
     layer: AuthLayer,
 }
 
-impl<S> Service<HttpRequest> for AuthService<S>
+impl<S, B, R> Service<http::Request<B>> for AuthService<S>
 where
-    S: Service<HttpRequest, Response = HttpResponse, Error = TransportError>
-        + Clone
-        + Send
-        + 'static,
+    S: Service<http::Request<B>, Response = http::Response<R>> + Clone + Send + 'static,
     S::Future: Send,
+    S::Error: From<AuthError> + Send,
+    B: Clone + Send + 'static,
+    R: Send,
 {
-    type Response = HttpResponse;
-    type Error = TransportError;
-    type Future = HttpFuture;
+    type Response = http::Response<R>;
+    type Error = S::Error;
+    type Future = BoxFuture<Result<http::Response<R>, S::Error>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: HttpRequest) -> HttpFuture {
+    fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let AuthLayer { source, headers } = self.layer.clone();

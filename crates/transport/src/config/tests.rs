@@ -106,3 +106,22 @@ fn servers_are_urls() {
         assert_eq!(Config::new(text).unwrap().endpoint().is_loopback(), loopback, "{text}");
     }
 }
+
+#[test]
+fn gzip_is_asked_for_from_other_hosts_only() {
+    use super::Compression;
+    for (server, asked) in [
+        ("https://10.0.0.1:6443", true),
+        ("https://api.example", true),
+        ("https://localhost:6443", false),
+        ("http://127.0.0.1:8080", false),
+        ("https://[::1]:6443", false),
+    ] {
+        let mut config = Config::new(server).unwrap();
+        assert_eq!(config.asks_for_gzip(), asked, "{server}");
+        config.compression = Compression::Always;
+        assert!(config.asks_for_gzip());
+        config.compression = Compression::Never;
+        assert!(!config.asks_for_gzip());
+    }
+}

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kubestrata_telemetry::Gauge;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -16,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::proxy::{Via, Wire};
 use super::tasks::{Spawner, Tasks};
-use super::{Http1, Http2};
+use super::{Http1, Http2, meters};
 use crate::auth::Source;
 use crate::config::{Config, Endpoint, Limits, Protocol, Timeouts};
 use crate::error::{ConnectError, Phase};
@@ -38,6 +39,23 @@ pub(super) struct Dialer {
     timeouts: Timeouts,
     limits: Limits,
     tasks: Tasks,
+    open: Gauge,
+}
+
+/// One connection, as long as it is open.
+struct Open(Gauge);
+
+impl Open {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.add(1.0);
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.add(-1.0);
+    }
 }
 
 /// An open connection, driven by a task.
@@ -70,6 +88,7 @@ impl Dialer {
             timeouts: config.timeouts,
             limits: config.limits,
             tasks: Tasks::default(),
+            open: meters::connections(config),
         })
     }
 
@@ -176,7 +195,9 @@ impl Dialer {
                 self.http2(spawner.clone()).handshake(io).await.map_err(failed)?;
             let streams_max = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
             let shared = Arc::clone(&streams_max);
+            let open = Open::new(&self.open);
             spawner.execute(async move {
+                let _open = open;
                 let end = std::future::poll_fn(|cx| {
                     let end = Pin::new(&mut connection).poll(cx);
                     // Relaxed: see `Http2::streams_max`.
@@ -192,7 +213,11 @@ impl Dialer {
             .handshake(io)
             .await
             .map_err(failed)?;
-        spawner.execute(async move { ended(connection.await) });
+        let open = Open::new(&self.open);
+        spawner.execute(async move {
+            let _open = open;
+            ended(connection.await);
+        });
         Ok(Connected::Http1(Http1 { sender, session }))
     }
 

@@ -118,3 +118,39 @@ async fn nobody_is_acted_as_without_a_name() {
     let error = crate::Transport::over(service, config).unwrap_err();
     assert!(matches!(cause_ref(&error), Some(AuthError::NobodyToActAs)), "{error:?}");
 }
+
+/// The layer in a stack that is not ours: another body, and boxed errors.
+#[tokio::test]
+async fn credentials_fit_a_foreign_stack() {
+    use http_body_util::Full;
+    use tower::{Layer as _, Service as _};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "old").unwrap();
+    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    let observe = crate::ObserveLayer::new(metrics.clone(), "them", crate::Observe::default());
+    let auth = crate::AuthLayer::new(&Config::in_process().auth(Auth::token_file(&path))).unwrap();
+    let inner = tower::service_fn(|request: http::Request<Full<bytes::Bytes>>| async move {
+        let good = request.headers()["authorization"] == "Bearer new";
+        let code = if good { 200 } else { 401 };
+        Ok::<_, kubestrata_api_types::BoxError>(
+            http::Response::builder().status(code).body(()).unwrap(),
+        )
+    });
+    let mut stack = auth.layer(observe.layer(inner));
+    let request = http::Request::new(Full::new(bytes::Bytes::from_static(b"x")));
+    assert_eq!(stack.call(request.clone()).await.unwrap().status(), 401);
+    std::fs::write(&path, "new").unwrap();
+    assert_eq!(stack.call(request).await.unwrap().status(), 200);
+    let count = |code: u16| {
+        metrics.value(&format!(
+            r#"rest_client_requests_total{{code="{code}",method="GET",host="them"}}"#
+        ))
+    };
+    assert_eq!((count(401), count(200)), (Some(2.0), Some(1.0)));
+    std::fs::remove_file(&path).unwrap();
+    let nothing = crate::AuthLayer::new(&Config::in_process().auth(Auth::token_file(&path)));
+    let mut stack = nothing.unwrap().layer(stack);
+    let error = stack.call(http::Request::new(Full::default())).await.unwrap_err();
+    assert!(matches!(cause_ref(&*error), Some(AuthError::TokenFile { .. })), "{error:?}");
+}

@@ -57,6 +57,27 @@ async fn a_get_gives_the_object_and_the_warnings() {
 }
 
 #[tokio::test]
+async fn warnings_go_to_a_hook_whatever_the_answer_is() {
+    let heard = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let mut config = Config::in_process();
+    let to = std::sync::Arc::clone(&heard);
+    config.warnings = crate::WarningHook::new(move |resource, text| {
+        to.lock().push(format!("{resource}: {text}"));
+    });
+    assert_eq!(format!("{:?}", config.warnings), "WarningHook(set)");
+    let (transport, _) = over(config, |seen| async move {
+        let failed = seen.target.ends_with("/bad");
+        let mut response = if failed { answer(400, "text/plain", "no") } else { json(pod("a", 5)) };
+        response.headers_mut().append("warning", r#"299 - "old API""#.parse().unwrap());
+        response
+    });
+    transport.clone().oneshot(get("good")).await.unwrap();
+    transport.oneshot(get("bad")).await.unwrap_err();
+    let heard = heard.lock().join(", ");
+    assert!(heard.ends_with(": old API") && heard.matches("old API").count() == 2, "{heard}");
+}
+
+#[tokio::test]
 async fn a_list_is_streamed() {
     let text = format!(
         r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{},{}]}}"#,
@@ -184,6 +205,84 @@ async fn all_members_of_a_compressed_watch_are_read() {
         }
         assert_eq!(log.last().headers["accept-encoding"], "gzip");
     }
+}
+
+/// A server that flushes within one member is followed as well: each event is there at its flush.
+#[tokio::test]
+async fn an_event_is_delivered_at_its_flush() {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let mut flushes = Vec::new();
+    for n in 1..=3 {
+        encoder.write_all(frame("ADDED", &pod(&format!("p{n}"), n)).as_bytes()).unwrap();
+        encoder.flush().unwrap();
+        flushes.push(std::mem::take(encoder.get_mut()));
+    }
+    for sent in 1..=3 {
+        let pieces_sent: Vec<Bytes> = flushes[..sent].iter().cloned().map(Bytes::from).collect();
+        let (transport, _) = over(Config::in_process(), move |_| {
+            let mut response = pieces(pieces_sent.clone(), End::Silent);
+            response.headers_mut().insert("content-encoding", "GZIP".parse().unwrap());
+            async move { response }
+        });
+        let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+        for n in 1..=sent {
+            let event = watch.next().await.unwrap().unwrap();
+            assert_eq!(event.object().unwrap().name(), format!("p{n}"));
+        }
+        let more = tokio::time::timeout(std::time::Duration::from_millis(20), watch.next()).await;
+        assert!(more.is_err(), "{more:?}");
+    }
+}
+
+/// A thousand bytes for each one that is sent.
+fn bomb(before: &str, after: &str, megabytes: usize) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(before.as_bytes()).unwrap();
+    for _ in 0..megabytes {
+        encoder.write_all(&vec![b'a'; 1 << 20]).unwrap();
+    }
+    encoder.write_all(after.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_bomb_is_bounded() {
+    let bytes = bomb(r#"{"kind":"Pod","metadata":{"name":""#, "\"}}", 32);
+    assert!(bytes.len() < 64 << 10, "{}", bytes.len());
+    let (list, event) = (
+        bomb(
+            r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":""#,
+            "\"}}]}",
+            32,
+        ),
+        bomb(r#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":""#, "\"}}}", 32),
+    );
+    let mut config = Config::in_process();
+    config.limits.body_bytes = 1 << 20;
+    (config.decoding.item_bytes, config.decoding.frame_bytes) = (1 << 20, 1 << 20);
+    let (transport, _) = over(config, move |seen| {
+        let bytes = match () {
+            () if seen.target.contains("watch=true") => event.clone(),
+            () if seen.target.ends_with("/pods") => list.clone(),
+            () => bytes.clone(),
+        };
+        let mut response = pieces(vec![bytes.into()], End::Silent);
+        response.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+        async move { response }
+    });
+    // That the body never ends shows that each is refused before its end.
+    let error = transport.clone().oneshot(get("a")).await.unwrap_err();
+    assert_eq!(error.to_string(), "the answer has more than 1048576 bytes");
+    let mut items = transport.list(&pods(), ListOptions::default()).await.unwrap();
+    let error = loop {
+        if let Err(error) = items.next().await.unwrap() {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("limit of 1048576 bytes"), "{error}");
+    let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+    let error = watch.next().await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("limit of 1048576 bytes"), "{error}");
 }
 
 #[tokio::test]

@@ -240,6 +240,45 @@ async fn every_try_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn times_and_sizes_are_measured_on_request() {
+    for on in [false, true] {
+        let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+        let mut config = Config::in_process();
+        config.metrics = metrics.clone();
+        config.observe = crate::Observe { latency: on, sizes: on };
+        let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
+        transport.clone().oneshot(create()).await.unwrap();
+        transport.oneshot(get("a")).await.unwrap();
+        let text = metrics.render();
+        let (sent, came) = (log.all()[0].body.len(), pod("a", 1).len());
+        for want in [
+            format!(
+                r#"rest_client_request_size_bytes_sum{{verb="POST",host="in-process"}} {sent}"#
+            ),
+            format!(
+                r#"rest_client_response_size_bytes_sum{{verb="GET",host="in-process"}} {came}"#
+            ),
+            r#"rest_client_request_duration_seconds_count{verb="GET",host="in-process"} 1"#
+                .to_owned(),
+        ] {
+            assert_eq!(text.contains(&want), on, "{want}\n{text}");
+        }
+    }
+}
+
+/// A proxy on the way may compress in a way that nobody asked for: the code still tells what happened.
+#[tokio::test(start_paused = true)]
+async fn the_code_counts_whatever_the_body_is() {
+    let (transport, _) = over(Config::in_process(), |_| async {
+        let mut response = answer(403, "application/json", vec![0x1b, 0x2f]);
+        response.headers_mut().insert("content-encoding", "br".parse().unwrap());
+        response
+    });
+    let error = transport.oneshot(get("a")).await.unwrap_err();
+    assert!(status(&error).is_forbidden());
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_that_make_no_url_are_refused_unsent() {
     let (transport, log) = over(Config::in_process(), |_| async { json(pod("a", 1)) });
     for name in ["", ".", "..", "a/b", "a%2fb"] {

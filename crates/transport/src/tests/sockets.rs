@@ -374,6 +374,34 @@ async fn connections_close_with_the_last_handle() {
 }
 
 #[tokio::test]
+async fn open_connections_and_streams_are_counted() {
+    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
+    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    let mut config = server.config();
+    config.metrics = metrics.clone();
+    let transport = Transport::connect(config).unwrap();
+    let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+    watch.next().await.unwrap().unwrap();
+    transport.clone().oneshot(get("a")).await.unwrap();
+    let host = server.address;
+    let value = |series: String| metrics.value(&series).unwrap();
+    let connections = || value(format!(r#"rest_client_open_connections{{host="{host}"}}"#));
+    let streams =
+        |kind: &str| value(format!(r#"rest_client_open_streams{{kind="{kind}",host="{host}"}}"#));
+    assert_eq!((connections(), streams("watch"), streams("request")), (2.0, 1.0, 0.0));
+    drop(watch);
+    assert_eq!(streams("watch"), 0.0);
+    drop(transport);
+    for _ in 0..1000 {
+        if connections() == 0.0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{} connections stay open", connections());
+}
+
+#[tokio::test]
 async fn http1_over_tls_can_be_chosen() {
     let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
     let mut config = server.config();
