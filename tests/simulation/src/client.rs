@@ -1,33 +1,80 @@
 //! One client: a transport over the network, an informer, and handlers that watch it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod config;
+mod store;
+
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use kubestrata_codec::Encoded;
-use kubestrata_informer::reflector::{self, Backoff, FailureHook};
-use kubestrata_informer::store::Reader;
-use kubestrata_informer::{Config, HandlerConfig, Informer, QueueLimits, Registration};
+use kubestrata_api_types::{BoxFuture, ListWatch};
+use kubestrata_codec::{DecodeLayer, Encoded};
+use kubestrata_informer::store::Stored;
+use kubestrata_informer::{Fifo, HandlerConfig, Informer, Overflow, Registration};
 use kubestrata_testkit::FakeWorld;
-use kubestrata_transport::{Retry, Timeouts, Transport};
 use tokio::task::JoinSet;
+use tower::Layer as _;
 
+use self::config::{ConfigMap, Widget};
+use self::store::{check_store, contents};
 use crate::log::note;
 use crate::network::{Network, Wire};
 use crate::recorder::Recorder;
-use crate::sim::{Sim, View};
-use crate::truth::{Follower, Instant, Objects, Seen};
+use crate::sim::{Form, Kind, Sim, View};
+use crate::truth::{Follower, Instant, Objects};
 
 /// Longer than any run.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// One client.
-pub(crate) struct Client {
+/// One client, whatever it keeps of each object.
+pub(crate) trait Follow {
+    /// Starts the informer, and looks at the store when it says that it is synced.
+    fn start(&mut self);
+    /// Adds a handler, and looks at what it was told when it says that it is synced.
+    fn add_handler(&mut self);
+    /// Removes a handler, if there is one to spare.
+    fn remove_handler(&mut self);
+    /// Compares the store with what the server held at the store's version.
+    fn check(&self);
+    /// The last version that it has from the server; 0 without one.
+    fn version(&self) -> u64;
+    /// What is still missing before all is as on the server.
+    fn missing(&self) -> Option<String>;
+    /// Stops the informer and ends all that watched it.
+    fn stop(self: Box<Self>) -> BoxFuture<()>;
+}
+
+/// A client whose configuration comes from `world`, with a handler. Its informer is not started.
+pub(crate) fn new(
+    number: usize,
+    sim: &Arc<Sim>,
+    network: &Arc<Network>,
+    view: View,
+    world: FakeWorld,
+) -> Box<dyn Follow> {
+    let transport = config::transport(&world, Wire::new(Arc::clone(network), number));
+    match (view.form, view.kind) {
+        (Form::Encoded | Form::Metadata, _) => {
+            Box::new(Client::<Encoded>::new(number, sim, Arc::new(transport), view, world))
+        }
+        (Form::Decoded, Kind::Map) => {
+            let source = Arc::new(DecodeLayer::<ConfigMap>::new().layer(transport));
+            Box::new(Client::new(number, sim, source, view, world))
+        }
+        (Form::Decoded, Kind::Widget) => {
+            let source = Arc::new(DecodeLayer::<Widget>::new().layer(transport));
+            Box::new(Client::new(number, sim, source, view, world))
+        }
+    }
+}
+
+struct Client<T: Stored> {
     number: usize,
     sim: Arc<Sim>,
     view: View,
     world: FakeWorld,
-    pub(crate) informer: Informer<Encoded>,
-    handlers: Vec<(Arc<Recorder>, Registration)>,
+    fifo: Fifo,
+    informer: Informer<T>,
+    handlers: Vec<(Arc<Recorder<T>>, Registration)>,
     /// Handlers so far.
     named: usize,
     /// The instant in the history at which the informer started.
@@ -38,25 +85,30 @@ pub(crate) struct Client {
     tasks: JoinSet<()>,
 }
 
-impl Client {
-    /// A client whose configuration comes from `world`, with a handler. Its informer is not started.
-    pub(crate) fn new(
+impl<T: Stored> Client<T> {
+    fn new(
         number: usize,
         sim: &Arc<Sim>,
-        network: &Arc<Network>,
+        source: Arc<dyn ListWatch<T>>,
         view: View,
         world: FakeWorld,
     ) -> Self {
-        let transport = transport(&world, Wire::new(Arc::clone(network), number));
-        let config = config(&world, sim, number, view);
-        note!(sim.log, "client {number}: {view:?} {:?}", config.reflector.backoff);
-        let informer = Informer::new(Arc::new(transport), view.collection(), config);
+        let config = config::config(&world, sim, number, view);
+        note!(
+            sim.log,
+            "client {number}: {view:?} {:?} {:?}",
+            config.fifo,
+            config.reflector.backoff
+        );
+        let fifo = config.fifo;
+        let informer = Informer::new(source, view.selection().collection, config);
         let follower = Arc::new(Mutex::new(Follower::new(view.scope)));
         let mut client = Self {
             number,
             sim: Arc::clone(sim),
             view,
             world,
+            fifo,
             informer,
             handlers: Vec::new(),
             named: 0,
@@ -68,31 +120,52 @@ impl Client {
         client
     }
 
-    /// Starts the informer, and looks at the store when it says that it is synced.
-    pub(crate) fn start(&mut self) {
+    fn began(&self, stored: &Objects) -> Began {
+        if self.informer.has_synced() {
+            let stored = stored.iter().map(|(key, seen)| (key.clone(), seen.uid.clone()));
+            return Began::With(stored.collect());
+        }
+        Began::Before(Arc::clone(&self.started))
+    }
+
+    /// Whether the store takes each state whole, so that it is at every instant as the server was.
+    fn is_exact(&self) -> bool {
+        self.fifo == Fifo::Atomic
+    }
+}
+
+impl<T: Stored> Follow for Client<T> {
+    fn start(&mut self) {
         self.started.get_or_init(|| self.sim.truth(self.view.kind).instant());
         self.informer.start();
         note!(self.sim.log, "client {} starts", self.number);
         let (sim, number, view) = (Arc::clone(&self.sim), self.number, self.view);
         let (informer, follower) = (self.informer.clone(), Arc::clone(&self.follower));
+        let exact = self.is_exact();
         self.tasks.spawn(async move {
             if informer.wait_synced(LONG).await.is_err() {
                 return;
             }
             note!(sim.log, "client {number} is synced at {}", informer.reader().version().version);
-            if informer.reader().version().version.is_unset() {
+            if exact && informer.reader().version().version.is_unset() {
                 sim.log.violation(format!("client {number} is synced and has no version"));
             }
-            check_store(&sim, number, view, &informer.reader(), &follower);
+            check_store(&sim, number, view, &informer.reader(), exact.then_some(&follower));
         });
     }
 
-    /// Adds a handler, and looks at what it was told when it says that it is synced.
-    pub(crate) fn add_handler(&mut self) {
+    fn add_handler(&mut self) {
         self.named += 1;
         let name = format!("client {} handler {}", self.number, self.named);
         let reader = self.informer.reader();
-        let recorder = Recorder::new(name.clone(), Arc::clone(&self.sim), self.view, reader);
+        let overflow = if self.world.chance(35) { Overflow::Coalesce } else { Overflow::Block };
+        self.sim.log.count(match overflow {
+            Overflow::Block => "handler that is told everything",
+            Overflow::Coalesce => "handler that coalesces",
+        });
+        let merges = overflow == Overflow::Coalesce || matches!(self.fifo, Fifo::ByKey(_));
+        let recorder =
+            Recorder::new(name.clone(), Arc::clone(&self.sim), self.view, reader, merges);
         let recorder = Arc::new(recorder);
         let resync = self.world.chance(30).then(|| Duration::from_secs(10));
         let backlog = match self.world.below(3) {
@@ -100,12 +173,7 @@ impl Client {
             1 => 4,
             _ => 1024,
         };
-        let config = HandlerConfig {
-            name: name.clone().into(),
-            backlog,
-            resync,
-            ..HandlerConfig::default()
-        };
+        let config = HandlerConfig { name: name.clone().into(), backlog, overflow, resync };
         // Nothing runs between the two, so these are the objects that it begins with.
         let stored = contents(&self.informer.reader());
         let added = self.informer.add_handler(Arc::clone(&recorder), config);
@@ -116,7 +184,7 @@ impl Client {
             sim: Arc::clone(&self.sim),
             name,
             view: self.view,
-            reader: self.informer.reader(),
+            informer: self.informer.clone(),
             began,
         };
         let (told, waiting) = (Arc::clone(&recorder), registration.clone());
@@ -128,16 +196,7 @@ impl Client {
         self.handlers.push((recorder, registration));
     }
 
-    fn began(&self, stored: &Objects) -> Began {
-        if self.informer.has_synced() {
-            let stored = stored.iter().map(|(key, seen)| (key.clone(), seen.uid.clone()));
-            return Began::With(stored.collect());
-        }
-        Began::Before(Arc::clone(&self.started))
-    }
-
-    /// Removes a handler, if there is one to spare.
-    pub(crate) fn remove_handler(&mut self) {
+    fn remove_handler(&mut self) {
         if self.handlers.len() < 2 {
             return;
         }
@@ -150,27 +209,31 @@ impl Client {
             registration.drain();
         }
         note!(self.sim.log, "client {} removes a handler", self.number);
+        let sim = Arc::clone(&self.sim);
         self.tasks.spawn(async move {
             registration.ended().await;
             recorder.end();
+            count_merged(&sim, &registration);
         });
     }
 
-    /// Compares the store with what the server held at the store's version.
-    pub(crate) fn check(&self) {
+    fn check(&self) {
         let reader = self.informer.reader();
-        check_store(&self.sim, self.number, self.view, &reader, &self.follower);
+        let follower = self.is_exact().then_some(&self.follower);
+        check_store(&self.sim, self.number, self.view, &reader, follower.map(|f| &**f));
     }
 
-    /// The last version that it has from the server; 0 without one.
-    pub(crate) fn version(&self) -> u64 {
+    fn version(&self) -> u64 {
         let status = self.informer.status();
-        let store = status.version.version.as_u64().unwrap_or_default();
-        status.reflector.resource_version.as_u64().unwrap_or_default().max(store)
+        let reflector = status.reflector.resource_version.as_u64().unwrap_or_default();
+        if !self.is_exact() {
+            // The version of a store that takes a state apart never goes back.
+            return reflector;
+        }
+        reflector.max(status.version.version.as_u64().unwrap_or_default())
     }
 
-    /// What is still missing before all is as on the server.
-    pub(crate) fn missing(&self) -> Option<String> {
+    fn missing(&self) -> Option<String> {
         let number = self.number;
         if !self.informer.has_synced() {
             return Some(format!("client {number} is not synced"));
@@ -193,65 +256,42 @@ impl Client {
         None
     }
 
-    /// Stops the informer and ends all that watched it.
-    pub(crate) async fn stop(mut self) {
-        let status = self.informer.status();
-        note!(
-            self.sim.log,
-            "client {} stops: {} states, {} unreadable, epoch {}",
-            self.number,
-            status.reflector.states,
-            status.unreadable,
-            status.version.epoch
-        );
-        self.informer.stop().await;
-        for (recorder, _) in &self.handlers {
-            recorder.end();
-        }
-        self.tasks.shutdown().await;
+    fn stop(mut self: Box<Self>) -> BoxFuture<()> {
+        Box::pin(async move {
+            let status = self.informer.status();
+            note!(
+                self.sim.log,
+                "client {} stops: {} states, {} unreadable, epoch {}",
+                self.number,
+                status.reflector.states,
+                status.unreadable,
+                status.version.epoch
+            );
+            if status.reflector.shard_ignored {
+                self.sim.log.count("shards that the server does not know");
+            }
+            self.informer.stop().await;
+            for (recorder, registration) in &self.handlers {
+                recorder.end();
+                count_merged(&self.sim, registration);
+            }
+            self.tasks.shutdown().await;
+        })
     }
 }
 
-/// All objects of a store.
-fn contents(reader: &Reader<Encoded>) -> Objects {
-    reader.freeze().iter().map(|(key, object)| (key.to_string(), Seen::of(object))).collect()
-}
-
-/// The store must be what the server was at the store's version, at every instant.
-fn check_store(
-    sim: &Sim,
-    number: usize,
-    view: View,
-    reader: &Reader<Encoded>,
-    follower: &Mutex<Follower>,
-) {
-    let frozen = reader.freeze();
-    let have: Objects =
-        frozen.iter().map(|(key, object)| (key.to_string(), Seen::of(object))).collect();
-    let version = &frozen.version().version;
-    if version.is_unset() {
-        if !have.is_empty() {
-            sim.log.violation(format!("client {number} has no version and holds {have:?}"));
-        }
-        return;
-    }
-    let version = version.as_u64().unwrap_or_default();
-    let truth = sim.truth(view.kind);
-    let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
-    if truth.find(&mut follower, version, &have).is_none() {
-        let want = truth.expected(version, view.scope);
-        sim.log.violation(format!(
-            "client {number} holds at {version} {have:?}, but the server had {want:?}"
-        ));
+fn count_merged(sim: &Sim, registration: &Registration) {
+    if registration.status().merged > 0 {
+        sim.log.count("changes that became one");
     }
 }
 
 /// What a handler must have been told when it says that it is synced.
-struct Expectation {
+struct Expectation<T: Stored> {
     sim: Arc<Sim>,
     name: String,
     view: View,
-    reader: Reader<Encoded>,
+    informer: Informer<T>,
     began: Began,
 }
 
@@ -262,8 +302,8 @@ enum Began {
     Before(Arc<OnceLock<Instant>>),
 }
 
-impl Expectation {
-    fn check(&self, recorder: &Recorder) {
+impl<T: Stored> Expectation<T> {
+    fn check(&self, recorder: &Recorder<T>) {
         note!(self.sim.log, "{} is synced", self.name);
         let objects = match &self.began {
             Began::With(objects) => objects.clone(),
@@ -273,7 +313,11 @@ impl Expectation {
                     self.sim.log.violation(format!("{} is synced before the start", self.name));
                     return;
                 };
-                let version = self.reader.version().version.as_u64().unwrap_or_default();
+                // A queue by key tells a state's own version after its objects, so the store's may be too low.
+                let status = self.informer.status();
+                let version = status.version.version.as_u64();
+                let version = version.max(status.reflector.resource_version.as_u64());
+                let version = version.unwrap_or_default();
                 let truth = self.sim.truth(self.view.kind);
                 truth.throughout(*instant, version, self.view.scope)
             }
@@ -288,62 +332,4 @@ impl Expectation {
             }
         }
     }
-}
-
-fn seconds(world: &FakeWorld, least: u64, most: u64) -> Duration {
-    Duration::from_secs(least + world.below(most - least + 1))
-}
-
-fn transport(world: &FakeWorld, wire: Wire) -> Transport {
-    let mut config = kubestrata_transport::Config::in_process();
-    config.timeouts = Timeouts {
-        answer: seconds(world, 5, 60),
-        watch_answer: seconds(world, 5, 30),
-        body: seconds(world, 5, 30),
-        watch_margin: seconds(world, 2, 30),
-        ..Timeouts::default()
-    };
-    if world.chance(50) {
-        config.retry = Retry::never();
-    }
-    Transport::over(wire, config).expect("a configuration without credentials is valid")
-}
-
-fn config(world: &FakeWorld, sim: &Arc<Sim>, number: usize, view: View) -> Config<Encoded> {
-    let selector = view.scope.selector.parse().expect("the selectors are valid");
-    let log = Arc::clone(sim);
-    let failed = FailureHook::new(move |failure| {
-        note!(log.log, "client {number}: {} failed: {}", failure.during, failure.recovery);
-        log.log.count(match failure.recovery {
-            reflector::Recovery::Retry(_) => "recovery: retry",
-            reflector::Recovery::Reopen => "recovery: reopen",
-            reflector::Recovery::Relist(_) => "recovery: relist",
-            reflector::Recovery::AskForLatest => "recovery: ask for the latest",
-            reflector::Recovery::FallBack => "recovery: fall back",
-            reflector::Recovery::ListWhole => "recovery: list whole",
-            _ => "recovery: other",
-        });
-    });
-    let reflector = reflector::Config {
-        labels: selector,
-        streaming: world.chance(75),
-        streaming_tries: 1 + u32::try_from(world.below(3)).unwrap_or(0),
-        streaming_stall: seconds(world, 5, 75),
-        fallback_for: seconds(world, 10, 300),
-        page_size: world.chance(50).then(|| 1 + u32::try_from(world.below(5)).unwrap_or(0)),
-        watch_timeout: seconds(world, 10, 120),
-        read_margin: seconds(world, 2, 30),
-        open_timeout: seconds(world, 5, 60),
-        list_stall: seconds(world, 5, 60),
-        backoff: Backoff { cap: seconds(world, 2, 30), ..Backoff::default() },
-        world: Arc::new(FakeWorld::new(world.below(u64::MAX))),
-        on_failure: Some(failed),
-        ..reflector::Config::default()
-    };
-    let queue = match world.below(3) {
-        0 => QueueLimits { batch: 2, items: 3, ..QueueLimits::default() },
-        1 => QueueLimits { batch: 1, items: 1, ..QueueLimits::default() },
-        _ => QueueLimits::default(),
-    };
-    Config { reflector, queue, ..Config::default() }
 }

@@ -8,11 +8,11 @@ use kubestrata_apiserver::{Config, Server};
 use kubestrata_testkit::FakeWorld;
 use tokio::time::{Instant, sleep};
 
-use crate::client::Client;
+use crate::client::{self, Follow};
 use crate::log::{Counts, Log, note};
 use crate::network::{Network, Rates};
 use crate::sim::{KINDS, Kind, Sim, View};
-use crate::truth::{Objects, Scope};
+use crate::truth::Objects;
 use crate::writer::Writer;
 
 /// Within this time after the last fault every client must be as the server is. The longest way there is a half-open watch
@@ -62,7 +62,7 @@ struct Story {
     world: FakeWorld,
     network: Arc<Network>,
     writer: Writer,
-    clients: Vec<Client>,
+    clients: Vec<Box<dyn Follow>>,
     /// Those whose informers are not started yet.
     waiting: Vec<usize>,
 }
@@ -79,10 +79,10 @@ impl Story {
         let network = Network::new(Arc::clone(&sim), part(), server);
         let writer = Writer::new(Arc::clone(&sim), part());
         let views = views(&world);
-        let clients: Vec<Client> = views
+        let clients: Vec<Box<dyn Follow>> = views
             .into_iter()
             .enumerate()
-            .map(|(number, view)| Client::new(number, &sim, &network, view, part()))
+            .map(|(number, view)| client::new(number, &sim, &network, view, part()))
             .collect();
         let waiting = (0..clients.len()).collect();
         Self { sim, world, network, writer, clients, waiting }
@@ -217,7 +217,9 @@ impl Story {
         let mut pause = Duration::from_millis(100);
         loop {
             self.pass(pause).await?;
-            let Some(missing) = self.clients.iter().find_map(Client::missing) else { break };
+            let Some(missing) = self.clients.iter().find_map(|client| client.missing()) else {
+                break;
+            };
             if start.elapsed() > CONVERGENCE {
                 return Err(format!("not as the server after {CONVERGENCE:?}: {missing}"));
             }
@@ -249,15 +251,7 @@ fn server(world: &FakeWorld, own: FakeWorld) -> Server {
 }
 
 /// What the clients follow: each kind in each format that it has.
-fn views(world: &FakeWorld) -> Vec<View> {
-    let scope = || {
-        let selector = usize::try_from(world.below(Scope::SELECTORS.len() as u64)).unwrap_or(0);
-        Scope { namespace: world.chance(30).then_some("a"), selector: Scope::SELECTORS[selector] }
-    };
-    let view = |kind, format| View { kind, scope: scope(), format };
-    vec![
-        view(Kind::Map, Format::Json),
-        view(Kind::Map, Format::Protobuf),
-        view(Kind::Widget, Format::Json),
-    ]
+fn views(world: &FakeWorld) -> [View; 3] {
+    [(Kind::Map, Format::Json), (Kind::Map, Format::Protobuf), (Kind::Widget, Format::Json)]
+        .map(|(kind, format)| View::random(world, kind, format))
 }

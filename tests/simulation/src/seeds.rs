@@ -21,7 +21,7 @@ const REPLAYED: Range<u64> = 0..50;
 const SHOWN: usize = 80;
 
 /// What all trials of an ordinary run must meet together, or the simulation does not test what it says.
-const MUST_HAPPEN: [&str; 32] = [
+const MUST_HAPPEN: [&str; 44] = [
     "create",
     "update",
     "delete",
@@ -54,6 +54,18 @@ const MUST_HAPPEN: [&str; 32] = [
     "recovery: ask for the latest",
     "recovery: fall back",
     "recovery: list whole",
+    "queue: atomic",
+    "queue: apart",
+    "queue: by key",
+    "queue: by key, to the newest",
+    "kept as bytes",
+    "kept as metadata",
+    "kept decoded",
+    "field selector",
+    "shards that the server does not know",
+    "handler that is told everything",
+    "handler that coalesces",
+    "changes that became one",
 ];
 
 /// The trials for the seeds that are asked for.

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kubestrata_api_types::{Accept, Collection, Format, ResourceType, Scope as ResourceScope};
+use kubestrata_api_types::{
+    Accept, Collection, Format, ResourceType, Scope as ResourceScope, ShardField, ShardSelector,
+};
+use kubestrata_informer::Selection;
+use kubestrata_testkit::FakeWorld;
 
 use crate::log::Log;
 use crate::truth::{Scope, Truth};
@@ -56,6 +60,17 @@ impl Kind {
     }
 }
 
+/// What a client keeps of each object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its bytes.
+    Encoded,
+    /// The bytes of its metadata, which is all that it asks for.
+    Metadata,
+    /// A Rust value.
+    Decoded,
+}
+
 /// What one client follows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View {
@@ -65,15 +80,51 @@ pub(crate) struct View {
     pub(crate) scope: Scope,
     /// How they travel.
     pub(crate) format: Format,
+    /// What is kept of them.
+    pub(crate) form: Form,
 }
 
 impl View {
-    /// The collection to follow.
-    pub(crate) fn collection(self) -> Collection {
-        let collection = Collection::new(self.kind.resource()).accept(Accept::Only(self.format));
-        match self.scope.namespace {
-            Some(namespace) => collection.in_namespace(namespace),
-            None => collection,
+    /// A view of a kind, in a format; the rest is by chance.
+    pub(crate) fn random(world: &FakeWorld, kind: Kind, format: Format) -> Self {
+        let one_of = |names: &[&'static str]| {
+            names[usize::try_from(world.below(names.len() as u64)).unwrap_or(0)]
+        };
+        let namespace = world.chance(30).then_some("a");
+        let selector = one_of(&Scope::SELECTORS);
+        // Not both: hardly an object would be left.
+        let (fields, half) = match world.below(10) {
+            0..=2 => (one_of(&Scope::FIELDS), None),
+            3..=4 => ("", Some(world.below(2))),
+            _ => ("", None),
+        };
+        let form = match world.below(10) {
+            0..=1 => Form::Metadata,
+            2..=4 => Form::Decoded,
+            _ => Form::Encoded,
+        };
+        Self { kind, scope: Scope { namespace, selector, fields, half }, format, form }
+    }
+
+    /// What to follow.
+    pub(crate) fn selection(self) -> Selection {
+        let mut collection =
+            Collection::new(self.kind.resource()).accept(Accept::Only(self.format));
+        if let Some(namespace) = self.scope.namespace {
+            collection = collection.in_namespace(namespace);
+        }
+        if self.form == Form::Metadata {
+            collection = collection.metadata_only();
+        }
+        let selection = Selection::from(collection)
+            .labels(self.scope.selector.parse().expect("the selectors are valid"))
+            .fields(self.scope.fields.parse().expect("the selectors are valid"));
+        match self.scope.half {
+            None => selection,
+            Some(half) => {
+                let part = ShardSelector::part(ShardField::Uid, u32::from(half > 0), 2);
+                selection.shard(part.expect("two halves have these numbers"))
+            }
         }
     }
 }

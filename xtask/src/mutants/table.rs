@@ -142,4 +142,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         from: "entry.change.revision <= after)",
         to: "entry.change.revision <= after + 1)",
     },
+    Mutant {
+        name: "a queue by key forgets one deletion of a relist",
+        file: "crates/realfifo/src/delta_fifo.rs",
+        from: "for tombstone in gone {",
+        to: "for tombstone in gone.into_iter().skip(1) {",
+    },
+    Mutant {
+        name: "a queue that takes states apart forgets what only it knows",
+        file: "crates/realfifo/src/real_fifo.rs",
+        from: "if !present.contains(&key) && !matches!(delta, Delta::Deleted(_)) {",
+        to: "if !present.contains(&key) && !matches!(delta, Delta::Deleted(_)) && false {",
+    },
+    Mutant {
+        name: "a backlog that coalesces loses deletions",
+        file: "crates/informer/src/notice.rs",
+        from: "(Self::Update { .. }, delete @ Self::Delete { .. }) => Merged::One(delete),",
+        to: "(Self::Update { .. }, Self::Delete { .. }) => Merged::Nothing,",
+    },
+    Mutant {
+        name: "events of other shards are kept",
+        file: "crates/reflector/src/state/receive.rs",
+        from: "(Some(shard), Some(object)) => !shard.matches(object),",
+        to: "(Some(shard), Some(object)) => !shard.matches(object) && false,",
+    },
 ];
