@@ -10,7 +10,10 @@ use kubestrata_api_types::{
 use super::{head, read_list, recorded};
 use crate::collection::{self, JsonStyle};
 use crate::frame::{self, EventType};
-use crate::{Encoded, Limits, WatchDecoder, WatchError, decode_object, decode_status};
+use crate::proto::Options;
+use crate::{
+    Encoded, Limits, WatchDecoder, WatchError, decode_object, decode_status, schema, transcode,
+};
 
 fn format_of(name: &str) -> Format {
     if name.ends_with(".pb") { Format::Protobuf } else { Format::Json }
@@ -108,6 +111,38 @@ fn watches() {
         assert_eq!((added, ends), (count, 1), "{name}");
         assert!(stream.starts_with(&written), "{name}");
     }
+}
+
+/// A frame is a message of the table as well: whole streams are transcoded frame by frame, without a look at the objects.
+#[test]
+fn watch_frames_become_lines_and_frames_again() {
+    let stream = recorded("watch.pb");
+    let message = schema::kind_of("v1", "WatchEvent").unwrap();
+    let (mut rest, mut lines, mut frames) = (&stream[..], Vec::new(), Vec::new());
+    while let Some((prefix, after)) = rest.split_first_chunk::<4>() {
+        let (frame, after) = after.split_at(u32::from_be_bytes(*prefix) as usize);
+        rest = after;
+        let (start, mut back) = (lines.len(), Vec::new());
+        transcode::to_json(frame, message, &Options::default(), &mut lines).unwrap();
+        transcode::to_protobuf(&lines[start..], message, &mut back).unwrap();
+        lines.push(b'\n');
+        frames.extend(u32::try_from(back.len()).unwrap().to_be_bytes());
+        frames.extend(back);
+    }
+    let events = |format, bytes: &[u8]| {
+        let mut decoder = WatchDecoder::new(maps(), format, Limits::default());
+        decoder.push(bytes);
+        let mut log = Vec::new();
+        while let Some(event) = decoder.next().unwrap() {
+            log.push(event.object().map_or_else(|| format!("{event:?}"), head));
+        }
+        decoder.finish().unwrap();
+        log
+    };
+    let expected = events(Format::Protobuf, &stream);
+    assert!(expected.len() > 3 && lines.starts_with(br#"{"type":"ADDED","object":{"kind":"#));
+    assert_eq!(events(Format::Json, &lines), expected);
+    assert_eq!(events(Format::Protobuf, &frames), expected);
 }
 
 #[test]
