@@ -13,6 +13,7 @@ mod crud;
 mod follow;
 mod lists;
 mod real_faults;
+mod real_ways;
 mod round_trip;
 mod swaps;
 mod watches;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     trials.extend(swaps::trials());
     trials.extend(bad_input::trials());
     trials.extend(real_faults::trials());
+    trials.extend(real_ways::trials());
     trials.extend(round_trip::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -154,7 +154,8 @@ fn connect(server: Option<&Server>, target: Target, config: Config) -> Stack {
     BoxCloneSyncService::new(transport.unwrap())
 }
 
-fn real_kubeconfig() -> PathBuf {
+/// The kubeconfig of the real server. The folder around it is that of the script that runs the server.
+pub(crate) fn real_kubeconfig() -> PathBuf {
     std::env::var_os(REAL).expect("trials against a real server run only if there is one").into()
 }
 

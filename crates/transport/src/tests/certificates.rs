@@ -121,3 +121,16 @@ async fn the_problem_with_a_certificate_can_be_asked_for() {
     assert_eq!(problem.not_after.unwrap().to_string(), "2001-01-01T00:00:00Z");
     assert_eq!(problem.not_before.unwrap().to_string(), "2000-01-01T00:00:00Z");
 }
+
+/// ferriskey#989, srelens#295: whatever cryptography a process has installed, or none, is not what is used.
+#[tokio::test]
+async fn no_provider_of_the_process_is_needed() {
+    assert!(rustls::crypto::CryptoProvider::get_default().is_none());
+    let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
+    server.transport().oneshot(get("a")).await.unwrap();
+    // The platform's verifier is made with ours too; it does not know this authority.
+    let mut config = server.config();
+    config.tls = Tls::default();
+    assert!(Transport::connect(config).unwrap().oneshot(get("a")).await.is_err());
+    assert!(rustls::crypto::CryptoProvider::get_default().is_none());
+}
