@@ -23,8 +23,8 @@ use crate::{Encoded, decode};
 ///
 /// A value of one's own making, from [`Tracked::new`], lacks nothing.
 ///
-/// Reading costs nothing more for it: a decode counts what has no place, and only an object that lacks something keeps
-/// its bytes, from which the fields are named when somebody asks.
+/// Reading costs little more for it, and no allocation: a decode counts what has no place, and only an object that lacks
+/// something keeps its bytes, from which the fields are named when somebody asks.
 #[derive(Clone)]
 pub struct Tracked<K> {
     object: K,
