@@ -1,9 +1,13 @@
 //! The name of one object within one kind.
 
+mod borrowed;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+
+pub use self::borrowed::KeyRef;
 
 /// Namespace and name of an object, within one resource type of one server.
 ///
@@ -18,16 +22,7 @@ impl ObjectKey {
     ///
     /// The parts are taken as they are: the server has validated the names that come from it.
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
-        match namespace {
-            None | Some("") => Self(Arc::from(name)),
-            Some(namespace) => {
-                let mut text = String::with_capacity(namespace.len() + 1 + name.len());
-                text.push_str(namespace);
-                text.push('/');
-                text.push_str(name);
-                Self(Arc::from(text))
-            }
-        }
+        KeyRef::new(namespace, name).to_key()
     }
 
     /// The key of an object in a namespace.
@@ -48,6 +43,14 @@ impl ObjectKey {
     /// The object's name.
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
+    }
+
+    /// The same key, borrowed in its parts.
+    pub fn borrowed(&self) -> KeyRef<'_> {
+        match self.0.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() => KeyRef::new(Some(namespace), name),
+            _ => KeyRef::new(None, &self.0),
+        }
     }
 
     /// `namespace/name`, or `name`.

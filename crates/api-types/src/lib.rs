@@ -40,7 +40,7 @@ pub use self::field_selector::{FieldSelector, FieldSelectorError, FieldTerm};
 #[cfg(feature = "k8s-openapi")]
 #[doc(hidden)]
 pub use self::k8s::TopLevelScope;
-pub use self::key::{ObjectKey, ObjectKeyError};
+pub use self::key::{KeyRef, ObjectKey, ObjectKeyError};
 pub use self::label_selector::{LabelSelector, LabelSelectorError, Operator, Requirement};
 pub use self::list_watch::{BoxError, BoxFuture, ListWatch, cause_ref};
 pub use self::meta::{ObjectMeta, OwnerReference};

@@ -1,6 +1,6 @@
 //! What every layer may ask of an object without knowing its Rust type.
 
-use crate::{FieldPath, ObjectKey, ObjectMeta, ResourceType, ResourceVersion, Timestamp};
+use crate::{FieldPath, KeyRef, ObjectKey, ObjectMeta, ResourceType, ResourceVersion, Timestamp};
 
 /// One entry of `metadata.ownerReferences`, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +65,14 @@ pub trait Object: Send + Sync + 'static {
     /// Calls `f` with each owner reference, in order.
     fn for_each_owner(&self, f: &mut dyn FnMut(OwnerRef<'_>));
 
-    /// The object's key. Implementations that hold one already return a clone of it.
+    /// The object's key. Implementations that hold one already return a clone of it; the others make one.
     fn key(&self) -> ObjectKey {
         ObjectKey::new(self.namespace(), self.name())
+    }
+
+    /// The object's key, borrowed: to look it up or to compare it without an allocation.
+    fn key_ref(&self) -> KeyRef<'_> {
+        KeyRef::new(self.namespace(), self.name())
     }
 }
 

@@ -1,11 +1,39 @@
 //! Tests of the vocabulary.
 
 use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::{
-    FieldPath, FieldSelector, LabelSelector, ObjectKey, ResourceVersion, Status, StatusCause,
-    StatusDetails,
+    FieldPath, FieldSelector, KeyRef, LabelSelector, ObjectKey, ResourceVersion, Status,
+    StatusCause, StatusDetails,
 };
+
+/// Borrowed keys must do in every respect as the keys do that they stand for, whatever is in the parts.
+#[test]
+fn borrowed_keys_are_as_the_keys() {
+    let hash = |key: KeyRef<'_>| {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        hasher.finish()
+    };
+    let parts = ["", "a", "b", "a-b", "a/b", "b/c", "/", "a0"];
+    let namespaces = parts.map(Some).into_iter().chain([None]);
+    let all: Vec<(Option<&str>, &str)> =
+        namespaces.flat_map(|namespace| parts.map(|name| (namespace, name))).collect();
+    for (namespace, name) in &all {
+        let (one, key) = (KeyRef::new(*namespace, name), ObjectKey::new(*namespace, name));
+        assert_eq!((one.to_key(), one.to_string()), (key.clone(), key.to_string()));
+        for (namespace, name) in &all {
+            let (two, other) = (KeyRef::new(*namespace, name), ObjectKey::new(*namespace, name));
+            assert_eq!(one.cmp(&two), key.cmp(&other), "{one} {two}");
+            assert_eq!((one == two, one == other.borrowed()), (key == other, key == other));
+            if one == two {
+                assert_eq!(hash(one), hash(two));
+                assert_eq!(hash(one), hash(other.borrowed()));
+            }
+        }
+    }
+}
 
 #[test]
 fn keys_split_and_join() {
