@@ -326,7 +326,7 @@ async fn compare<S: EncodedService>(
     let step = Step::new("comparing with a live list", 1);
     let live = service.list_encoded(collection, ListOptions::default()).await?.items;
     let reader = informer.reader();
-    let equal = live.iter().all(|object| reader.get(object.object_key()).as_ref() == Some(object));
+    let equal = live.iter().all(|object| reader.get(&object.key()).as_ref() == Some(object));
     if !equal || reader.len() != live.len() {
         step.failed();
         return Err(format!(

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use kubestrata_api_types::{Accept, Collection, Format, ListOptions, ObjectKey};
+use kubestrata_api_types::{Accept, Collection, Format, ListOptions, Object as _, ObjectKey};
 use kubestrata_codec::{Client as _, Encoded};
 use kubestrata_testkit::Relay;
 use kubestrata_transport::Transport;
@@ -127,9 +127,7 @@ async fn live<K: Plain>(pair: &Pair, format: Format) -> BTreeMap<ObjectKey, Enco
     let list = pair.direct();
     let list = list.list_encoded(collection::<K>(format), ListOptions::default());
     match timeout(Duration::from_secs(10), list).await {
-        Ok(Ok(list)) => {
-            list.items.into_iter().map(|item| (item.object_key().clone(), item)).collect()
-        }
+        Ok(Ok(list)) => list.items.into_iter().map(|item| (item.key(), item)).collect(),
         _ => BTreeMap::new(),
     }
 }

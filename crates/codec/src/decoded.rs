@@ -47,7 +47,7 @@ impl<K: Object> Decoded<K> {
             Ok(object) => State::Whole(Arc::new(object)),
             Err(error) => State::Broken { encoded: encoded.clone(), error },
         };
-        let key = encoded.object_key().clone();
+        let key = encoded.key();
         let weight = Weight {
             head: key.as_str().len(),
             body: size_of::<K>().saturating_add(encoded.bytes().len()),

@@ -4,34 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use kubestrata_api_types::{
-    Collection, FieldPath, Format, Object, ObjectKey, OwnerRef, PartialObjectMetadata,
-    Representation, ResourceType, ResourceVersion, Segment, Timestamp, Undecodable, Unreadable,
-    View, ViewError,
+    Collection, FieldPath, Format, KeyRef, Object, OwnerRef, PartialObjectMetadata, Representation,
+    ResourceType, ResourceVersion, Segment, Timestamp, Undecodable, Unreadable, View, ViewError,
 };
 use serde::de::DeserializeOwned;
 
-use crate::head::{Head, HeadBuilder, OBJECT_BYTES_MAX, SelfType};
+use crate::head::{Block, HeadBuilder, Kept, OBJECT_BYTES_MAX, SelfType};
 use crate::json::noting::STRING_TOO_LONG;
 use crate::limits::Limits;
 use crate::{decode, head, prune, view};
 
-/// An object as its wire bytes and a small parsed head. A clone is a reference count.
+/// An object as its wire bytes and a small parsed head, in one allocation. A clone is a reference count.
 ///
-/// The bytes are JSON text, or the protobuf message without the `k8s\0` envelope. They are one allocation of exact size;
-/// the head points into them. Nothing but the head is decoded, or even checked, before [`Encoded::decode`].
+/// The bytes are JSON text, or the protobuf message without the `k8s\0` envelope; the head points into them. Nothing but
+/// the head is decoded, or even checked, before [`Encoded::decode`].
 ///
 /// Items of lists of built-in kinds carry no `kind` and `apiVersion`; [`Encoded::resource`] knows them.
 #[derive(Clone)]
-pub struct Encoded(Arc<Inner>);
-
-struct Inner {
-    head: Head,
-    resource: Arc<ResourceType>,
-    format: Format,
-    /// The bytes are the whole object, apart from `managedFields`.
-    whole: bool,
-    bytes: Box<[u8]>,
-}
+pub struct Encoded(Block);
 
 /// How the bytes of an object are read.
 #[derive(Debug, Clone, Copy)]
@@ -85,16 +75,10 @@ impl Encoded {
         inspect: impl FnOnce(&SelfType<'_>) -> R,
     ) -> Result<(Self, R), Unreadable> {
         if bytes.len() > OBJECT_BYTES_MAX {
-            return Err(HeadBuilder::default().unreadable("larger than 2 GiB"));
+            return Err(HeadBuilder::new(&[]).unreadable("larger than 2 GiB"));
         }
         let (prune, depth_max) = (reading.prune, reading.limits.depth);
-        // What a path could have led to is not looked for: that an update is refused must not depend on the object.
-        let only_managed_fields = prune.is_empty() || is_managed_fields(prune);
-        let whole = only_managed_fields && !reading.metadata_only;
-        let make = |head, bytes| {
-            Self(Arc::new(Inner { head, resource: Arc::clone(resource), format, whole, bytes }))
-        };
-        let mut builder = HeadBuilder::default();
+        let mut builder = HeadBuilder::new(bytes);
         let scanned = head::scan(resource, format, bytes, depth_max, &mut builder);
         if let Err(error) = scanned {
             return Err(builder.unreadable(error.to_string()));
@@ -103,63 +87,49 @@ impl Encoded {
             return Err(builder.unreadable(STRING_TOO_LONG));
         }
         let inspected = inspect(&builder.own);
+        let managed_fields_only = is_managed_fields(prune);
+        // What a path could have led to is not looked for: that an update is refused must not depend on the object.
+        let whole = (prune.is_empty() || managed_fields_only) && !reading.metadata_only;
+        let kept = Kept { resource, format, whole };
         if prune.is_empty() {
-            return Ok((make(builder.build(bytes), bytes.into()), inspected));
+            return Ok((Self(builder.keep(&kept)), inspected));
         }
         // By far the most frequent request. The scan has found the place, so no second pass is needed.
-        if is_managed_fields(prune) && !builder.managed_fields_twice {
-            let Some(cut) = builder.managed_fields.take() else {
-                return Ok((make(builder.build(bytes), bytes.into()), inspected));
-            };
-            let field = builder.metadata_field;
-            let mut head = builder.build(bytes);
-            let bytes = match format {
-                Format::Json => {
-                    head.cut(&cut, 0);
-                    [&bytes[..cut.start], &bytes[cut.end..]].concat()
-                }
-                Format::Protobuf => prune::cut_metadata(&mut head, bytes, field, &cut),
-            };
-            return Ok((make(head, bytes.into()), inspected));
+        if managed_fields_only && let Some(block) = builder.keep_without_managed_fields(&kept) {
+            return Ok((Self(block), inspected));
         }
         let pruned = prune::prune(resource, format, bytes, prune, depth_max)
             .map_err(|error| builder.unreadable(error.to_string()))?;
-        let mut builder = HeadBuilder::default();
+        let mut builder = HeadBuilder::new(&pruned);
         head::scan(resource, format, &pruned, depth_max, &mut builder)
             .map_err(|error| builder.unreadable(error.to_string()))?;
-        let head = builder.build(&pruned);
-        Ok((make(head, pruned.into()), inspected))
+        Ok((Self(builder.keep(&kept)), inspected))
     }
 
     /// The object's type.
     pub fn resource(&self) -> &Arc<ResourceType> {
-        &self.0.resource
+        self.0.resource()
     }
 
     /// The format of [`Encoded::bytes`].
     pub fn format(&self) -> Format {
-        self.0.format
+        self.0.format()
     }
 
     /// JSON text, or the protobuf message without its envelope.
     pub fn bytes(&self) -> &[u8] {
-        &self.0.bytes
-    }
-
-    /// The object's key, borrowed.
-    pub fn object_key(&self) -> &ObjectKey {
-        &self.0.head.key
+        self.0.bytes()
     }
 
     /// Bytes on the heap, for accounting. The resource type is shared and not counted.
     pub fn size(&self) -> usize {
-        size_of::<Inner>() + 2 * size_of::<usize>() + self.0.bytes.len() + self.0.head.size()
+        self.0.size()
     }
 
     /// Whether the bytes are the whole object: nothing but `managedFields` was to be cut out as they arrived, and not the
     /// metadata alone was asked for.
     pub fn is_whole(&self) -> bool {
-        self.0.whole
+        self.0.is_whole()
     }
 
     /// Decodes the whole object, to be read. To be changed and sent back, see [`Tracked::decode`](crate::Tracked::decode).
@@ -189,16 +159,15 @@ impl Encoded {
     pub fn metadata(&self) -> Result<PartialObjectMetadata, Undecodable> {
         let metadata = decode::metadata(self)?;
         Ok(PartialObjectMetadata {
-            api_version: Some(self.0.resource.api_version().into_owned()),
-            kind: Some(self.0.resource.kind.to_string()),
+            api_version: Some(self.resource().api_version().into_owned()),
+            kind: Some(self.resource().kind.to_string()),
             metadata,
         })
     }
 
     /// The metadata's own bytes, empty if there is none, and their offset.
     pub(crate) fn metadata_bytes(&self) -> (&[u8], usize) {
-        let span = &self.0.head.metadata;
-        (&self.0.bytes[span.start as usize..span.end as usize], span.start as usize)
+        self.0.metadata()
     }
 }
 
@@ -213,43 +182,43 @@ fn is_managed_fields(prune: &[FieldPath]) -> bool {
 
 impl Object for Encoded {
     fn name(&self) -> &str {
-        self.0.head.key.name()
+        self.0.name()
     }
 
     fn namespace(&self) -> Option<&str> {
-        self.0.head.key.namespace()
+        self.0.namespace()
     }
 
     fn uid(&self) -> Option<&str> {
-        self.0.head.uid(&self.0.bytes)
+        self.0.uid()
     }
 
     fn resource_version(&self) -> ResourceVersion {
-        self.0.head.resource_version.clone()
+        self.0.resource_version()
     }
 
     fn generation(&self) -> Option<i64> {
-        self.0.head.generation
+        self.0.generation()
     }
 
     fn deletion_timestamp(&self) -> Option<Timestamp> {
-        self.0.head.deletion_timestamp
+        self.0.deletion_timestamp()
     }
 
     fn label(&self, key: &str) -> Option<&str> {
-        self.0.head.label(&self.0.bytes, key)
+        self.0.label(key)
     }
 
     fn for_each_label(&self, f: &mut dyn FnMut(&str, &str)) {
-        self.0.head.for_each_label(&self.0.bytes, f);
+        self.0.for_each_label(f);
     }
 
     fn for_each_owner(&self, f: &mut dyn FnMut(OwnerRef<'_>)) {
-        self.0.head.for_each_owner(&self.0.bytes, f);
+        self.0.for_each_owner(f);
     }
 
-    fn key(&self) -> ObjectKey {
-        self.0.head.key.clone()
+    fn key_ref(&self) -> KeyRef<'_> {
+        self.0.key()
     }
 }
 
@@ -263,10 +232,11 @@ impl View for Encoded {
 /// Equal if type, format and bytes are.
 impl PartialEq for Encoded {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-            || (self.0.format == other.0.format
-                && self.0.bytes == other.0.bytes
-                && self.0.resource == other.0.resource)
+        // One block has one place.
+        std::ptr::eq(self.bytes(), other.bytes())
+            || (self.format() == other.format()
+                && self.bytes() == other.bytes()
+                && self.resource() == other.resource())
     }
 }
 
@@ -278,11 +248,11 @@ impl fmt::Debug for Encoded {
         write!(
             f,
             "{} {}@{} ({:?}, {} bytes)",
-            self.0.resource,
-            self.0.head.key,
-            self.0.head.resource_version,
-            self.0.format,
-            self.0.bytes.len()
+            self.resource(),
+            self.key_ref(),
+            self.resource_version(),
+            self.format(),
+            self.bytes().len()
         )
     }
 }

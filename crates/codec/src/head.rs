@@ -1,14 +1,18 @@
 //! The head of an object: what `Object` returns, as positions in the object's own bytes.
 
+mod block;
 mod json;
 mod protobuf;
+
+pub(crate) use self::block::{Block, Kept};
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use kubestrata_api_types::{
-    Format, ObjectKey, OwnerRef, ResourceType, ResourceVersion, Timestamp, Unreadable,
+    Format, ObjectKey, ResourceType, ResourceVersion, Timestamp, Unreadable,
 };
+use smallvec::SmallVec;
 
 use crate::json::ScanError;
 
@@ -23,13 +27,15 @@ pub(crate) fn scan<'a>(
     match format {
         Format::Json => json::scan(bytes, depth_max, builder),
         Format::Protobuf => protobuf::scan(resource, bytes, builder),
-    }
+    }?;
+    builder.sort_labels();
+    builder.version = ResourceVersion::new(&builder.text(builder.resource_version));
+    Ok(())
 }
 
-/// A string of the head: a position in the object's bytes, or, for a JSON string with escapes, in [`Head::extra`].
-///
-/// Eight bytes instead of a shared pointer's sixteen, and no allocation for any string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A string of the head: a position in the object's bytes, or, for one that does not stand there as it reads, in
+/// [`HeadBuilder::extra`]. Absent and empty are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Text {
     /// Offset; the highest bit says that it is one in `extra`.
     at: u32,
@@ -44,91 +50,23 @@ pub(crate) const OBJECT_BYTES_MAX: usize = IN_EXTRA as usize - 1;
 /// How many texts an owner takes: apiVersion, kind, name, uid, and one whose length says whether it is the controller.
 const OWNER_TEXTS: usize = 5;
 
-/// The parsed head.
-#[derive(Debug)]
-pub(crate) struct Head {
-    pub(crate) key: ObjectKey,
-    pub(crate) resource_version: ResourceVersion,
-    pub(crate) generation: Option<i64>,
-    pub(crate) deletion_timestamp: Option<Timestamp>,
-    uid: Option<Text>,
-    /// Keys and values of the labels, sorted by key, then the owners.
-    texts: Box<[Text]>,
-    /// How many of `texts` belong to labels.
-    label_texts: u32,
-    /// Strings that are not in the bytes as they read.
-    extra: Box<str>,
-    /// Where the metadata is in the bytes: the JSON object, or the protobuf message without tag and length.
-    pub(crate) metadata: Range<u32>,
-}
-
-impl Head {
-    /// Bytes on the heap.
-    pub(crate) fn size(&self) -> usize {
-        // A key is one allocation with two counters in front.
-        self.key.as_str().len() + 16 + size_of_val(&*self.texts) + self.extra.len()
+impl Text {
+    /// A text that stands in the bytes.
+    pub(crate) fn in_bytes(start: usize, end: usize) -> Self {
+        Self { at: offset(start), length: offset(end - start) }
     }
 
-    /// Adapts the positions to bytes from which `cut`, a part of the metadata, was taken out, and in which the metadata
-    /// itself starts `before` bytes earlier.
-    pub(crate) fn cut(&mut self, cut: &Range<usize>, before: usize) {
-        let (end, length, before) = (offset(cut.end), offset(cut.len()), offset(before));
-        let start = self.metadata.start;
-        self.metadata.start -= before;
-        self.metadata.end -= length + before;
-        for text in self.texts.iter_mut().chain(self.uid.as_mut()) {
-            // An empty text and an owner's flag stand nowhere in the metadata.
-            if text.at & IN_EXTRA == 0 && text.at >= start {
-                text.at -= before + if text.at >= end { length } else { 0 };
-            }
+    /// The marker for the fifth text of an owner.
+    pub(crate) fn flag(on: bool) -> Self {
+        Self { at: 0, length: on.into() }
+    }
+
+    /// The same where `extra` stands behind a body of this size.
+    fn behind(self, body: usize) -> Self {
+        if self.at & IN_EXTRA == 0 {
+            return self;
         }
-    }
-
-    fn text<'a>(&'a self, bytes: &'a [u8], text: Text) -> &'a str {
-        let range = |at: u32| at as usize..at as usize + text.length as usize;
-        if text.at & IN_EXTRA == 0 {
-            std::str::from_utf8(&bytes[range(text.at)])
-                .expect("the head scan has checked each text")
-        } else {
-            &self.extra[range(text.at & !IN_EXTRA)]
-        }
-    }
-
-    /// The same without the check for UTF-8, for comparisons.
-    fn raw<'a>(&'a self, bytes: &'a [u8], text: Text) -> &'a [u8] {
-        let range = |at: u32| at as usize..at as usize + text.length as usize;
-        if text.at & IN_EXTRA == 0 {
-            &bytes[range(text.at)]
-        } else {
-            &self.extra.as_bytes()[range(text.at & !IN_EXTRA)]
-        }
-    }
-
-    pub(crate) fn uid<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
-        self.uid.map(|uid| self.text(bytes, uid))
-    }
-
-    fn labels(&self) -> impl Iterator<Item = (Text, Text)> {
-        self.texts[..self.label_texts as usize].chunks_exact(2).map(|pair| (pair[0], pair[1]))
-    }
-
-    pub(crate) fn label<'a>(&'a self, bytes: &'a [u8], key: &str) -> Option<&'a str> {
-        let (_, value) =
-            self.labels().find(|(name, _)| self.raw(bytes, *name) == key.as_bytes())?;
-        Some(self.text(bytes, value))
-    }
-
-    pub(crate) fn for_each_label(&self, bytes: &[u8], f: &mut dyn FnMut(&str, &str)) {
-        for (key, value) in self.labels() {
-            f(self.text(bytes, key), self.text(bytes, value));
-        }
-    }
-
-    pub(crate) fn for_each_owner(&self, bytes: &[u8], f: &mut dyn FnMut(OwnerRef<'_>)) {
-        for owner in self.texts[self.label_texts as usize..].chunks_exact(OWNER_TEXTS) {
-            let text = |index: usize| self.text(bytes, owner[index]);
-            f(OwnerRef::new(text(0), text(1), text(2), text(3), owner[4].length != 0));
-        }
+        Self { at: offset((self.at & !IN_EXTRA) as usize + body), ..self }
     }
 }
 
@@ -141,17 +79,21 @@ pub(crate) struct SelfType<'a> {
 
 /// What a scan has found so far.
 ///
-/// Both scanners fill it; a later value of a field replaces an earlier one, as every decoder does it.
-#[derive(Debug, Default)]
+/// Both scanners fill it; a later value of a field replaces an earlier one, as every decoder does it. It is as large as
+/// the usual object needs, so that a scan allocates nothing.
+#[derive(Debug)]
 pub(crate) struct HeadBuilder<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) namespace: Cow<'a, str>,
-    pub(crate) uid: Option<Text>,
-    pub(crate) resource_version: ResourceVersion,
+    bytes: &'a [u8],
+    pub(crate) name: Text,
+    pub(crate) namespace: Text,
+    pub(crate) uid: Text,
+    pub(crate) resource_version: Text,
+    /// The same, read once the scan is over.
+    version: ResourceVersion,
     pub(crate) generation: Option<i64>,
     pub(crate) deletion_timestamp: Option<Timestamp>,
-    pub(crate) labels: Vec<(Text, Text)>,
-    pub(crate) owners: Vec<[Text; OWNER_TEXTS]>,
+    pub(crate) labels: SmallVec<[(Text, Text); 8]>,
+    pub(crate) owners: SmallVec<[[Text; OWNER_TEXTS]; 1]>,
     pub(crate) extra: String,
     pub(crate) metadata: Range<u32>,
     /// Where the tag of the metadata stands, in protobuf.
@@ -164,32 +106,48 @@ pub(crate) struct HeadBuilder<'a> {
     pub(crate) managed_fields_twice: bool,
 }
 
-impl HeadBuilder<'_> {
-    /// A text that stands in the bytes.
-    pub(crate) fn in_bytes(start: usize, end: usize) -> Text {
-        Text { at: offset(start), length: offset(end - start) }
+impl<'a> HeadBuilder<'a> {
+    /// For the scan of these bytes.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            name: Text::default(),
+            namespace: Text::default(),
+            uid: Text::default(),
+            resource_version: Text::default(),
+            version: ResourceVersion::UNSET,
+            generation: None,
+            deletion_timestamp: None,
+            labels: SmallVec::new(),
+            owners: SmallVec::new(),
+            extra: String::new(),
+            metadata: 0..0,
+            metadata_field: 0,
+            own: SelfType::default(),
+            managed_fields: None,
+            managed_fields_twice: false,
+        }
     }
 
-    /// A text that does not.
+    /// A text that does not stand in the bytes.
     pub(crate) fn in_extra(&mut self, text: &str) -> Text {
         let at = offset(self.extra.len()) | IN_EXTRA;
         self.extra.push_str(text);
         Text { at, length: offset(text.len()) }
     }
 
-    /// A text that is empty.
-    pub(crate) fn empty() -> Text {
-        Text { at: 0, length: 0 }
+    fn raw(&self, text: Text) -> &[u8] {
+        let range = |at: u32| at as usize..at as usize + text.length as usize;
+        if text.at & IN_EXTRA == 0 {
+            &self.bytes[range(text.at)]
+        } else {
+            &self.extra.as_bytes()[range(text.at & !IN_EXTRA)]
+        }
     }
 
-    /// The marker for the fifth text of an owner.
-    pub(crate) fn flag(on: bool) -> Text {
-        Text { at: 0, length: on.into() }
-    }
-
-    /// The object's key, where the name is known.
-    pub(crate) fn key(&self) -> Option<ObjectKey> {
-        (!self.name.is_empty()).then(|| ObjectKey::new(Some(&self.namespace), &self.name))
+    /// A text that was found. Before anything is cut.
+    fn text(&self, text: Text) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.raw(text))
     }
 
     /// Bytes of the longest string found, or of all the metadata: all that is asked is whether it is beyond a limit, and
@@ -199,59 +157,95 @@ impl HeadBuilder<'_> {
             return self.metadata.len();
         }
         let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
-        let texts = labels.chain(self.owners.iter().flatten()).chain(self.uid.iter());
-        let longest = texts.map(|text| text.length as usize).max().unwrap_or_default();
-        longest.max(self.name.len()).max(self.namespace.len())
+        let fixed = [&self.name, &self.namespace, &self.uid];
+        let texts = labels.chain(self.owners.iter().flatten()).chain(fixed);
+        texts.map(|text| text.length as usize).max().unwrap_or_default()
     }
 
     /// The report on an object whose scan has failed here.
     pub(crate) fn unreadable(&self, problem: impl Into<String>) -> Unreadable {
+        let (namespace, name) = (self.text(self.namespace), self.text(self.name));
         Unreadable {
-            key: self.key(),
-            resource_version: self.resource_version.clone(),
+            key: (!name.is_empty()).then(|| ObjectKey::new(Some(&namespace), &name)),
+            resource_version: ResourceVersion::new(&self.text(self.resource_version)),
             problem: problem.into(),
         }
     }
 
-    /// The head. `bytes` are those that were scanned.
-    pub(crate) fn build(mut self, bytes: &[u8]) -> Head {
-        self.sort_labels(bytes);
-        let label_texts = self.labels.len() * 2;
-        let mut texts = Vec::with_capacity(label_texts + self.owners.len() * OWNER_TEXTS);
-        texts.extend(self.labels.iter().flat_map(|(key, value)| [*key, *value]));
-        texts.extend(self.owners.iter().flatten());
-        Head {
-            key: ObjectKey::new(Some(&self.namespace), &self.name),
-            resource_version: self.resource_version,
-            generation: self.generation,
-            deletion_timestamp: self.deletion_timestamp,
-            uid: self.uid.filter(|uid| uid.length > 0),
-            texts: texts.into(),
-            label_texts: offset(label_texts),
-            extra: self.extra.into(),
-            metadata: self.metadata,
+    /// Adapts the positions to bytes from which `cut`, a part of the metadata, was taken out, and in which the metadata
+    /// itself starts `before` bytes earlier. Nothing can be read by them after that.
+    fn cut(&mut self, cut: &Range<usize>, before: usize) {
+        let (end, length, before) = (offset(cut.end), offset(cut.len()), offset(before));
+        let start = self.metadata.start;
+        self.metadata.start -= before;
+        self.metadata.end -= length + before;
+        let fixed =
+            [&mut self.name, &mut self.namespace, &mut self.uid, &mut self.resource_version];
+        let labels = self.labels.iter_mut().flat_map(|(key, value)| [key, value]);
+        for text in fixed.into_iter().chain(labels).chain(self.owners.iter_mut().flatten()) {
+            // An empty text and an owner's flag stand nowhere in the metadata.
+            if text.at & IN_EXTRA == 0 && text.at >= start {
+                text.at -= before + if text.at >= end { length } else { 0 };
+            }
+        }
+    }
+
+    /// The object as it is.
+    pub(crate) fn keep(&self, kept: &Kept<'_>) -> Block {
+        Block::new(self, kept, &[self.bytes])
+    }
+
+    /// The object without its managed fields, if they are in one piece.
+    pub(crate) fn keep_without_managed_fields(&mut self, kept: &Kept<'_>) -> Option<Block> {
+        if self.managed_fields_twice {
+            return None;
+        }
+        let Some(cut) = self.managed_fields.take() else { return Some(self.keep(kept)) };
+        let bytes = self.bytes;
+        let (before, after) = (&bytes[..cut.start], &bytes[cut.end..]);
+        match kept.format {
+            Format::Json => {
+                self.cut(&cut, 0);
+                Some(Block::new(self, kept, &[before, after]))
+            }
+            Format::Protobuf => {
+                let (field, start) = (self.metadata_field, self.metadata.start as usize);
+                let prefix = prefix_of_message(1, self.metadata.len() - cut.len());
+                // What a server writes does not grow; what somebody wrote with a longer tag or length shrinks to the
+                // shortest.
+                self.cut(&cut, start - field - prefix.len());
+                let pieces = [&bytes[..field], &prefix, &before[start..], after];
+                Some(Block::new(self, kept, &pieces))
+            }
         }
     }
 
     /// Sorts by key, and of equal keys keeps the last. Servers send them sorted, so this mostly only looks.
-    fn sort_labels(&mut self, bytes: &[u8]) {
-        let raw = |text: Text| {
-            let range = |at: u32| at as usize..at as usize + text.length as usize;
-            if text.at & IN_EXTRA == 0 {
-                &bytes[range(text.at)]
-            } else {
-                &self.extra.as_bytes()[range(text.at & !IN_EXTRA)]
-            }
-        };
-        if self.labels.is_sorted_by(|a, b| raw(a.0) < raw(b.0)) {
+    fn sort_labels(&mut self) {
+        if self.labels.is_sorted_by(|a, b| self.raw(a.0) < self.raw(b.0)) {
             return;
         }
-        self.labels.sort_by(|a, b| raw(a.0).cmp(raw(b.0)));
+        let mut labels = std::mem::take(&mut self.labels);
+        labels.sort_by(|a, b| self.raw(a.0).cmp(self.raw(b.0)));
         // The sort is stable: from behind, the first of equal keys is the one that was last.
-        self.labels.reverse();
-        self.labels.dedup_by(|a, b| raw(a.0) == raw(b.0));
-        self.labels.reverse();
+        labels.reverse();
+        labels.dedup_by(|a, b| self.raw(a.0) == self.raw(b.0));
+        labels.reverse();
+        self.labels = labels;
     }
+}
+
+/// Tag and length of a message.
+fn prefix_of_message(number: u8, mut length: usize) -> SmallVec<[u8; 8]> {
+    let mut prefix = SmallVec::from_slice(&[number << 3 | 2]);
+    while length >= 0x80 {
+        #[expect(clippy::cast_possible_truncation, reason = "the low seven bits are meant")]
+        prefix.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "less than 128")]
+    prefix.push(length as u8);
+    prefix
 }
 
 /// An offset as the head keeps it.

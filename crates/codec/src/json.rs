@@ -27,7 +27,8 @@ pub(crate) struct Str {
 
 /// Finds the end of one value, over input that may still grow.
 ///
-/// The caller keeps the bytes from the start of the value on, and passes all of them each time.
+/// The caller keeps the bytes from the start of the value on, and passes all of them each time, or passes each piece
+/// once and says so by [`Skipper::next_piece`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Skipper {
     state: Skip,
@@ -53,6 +54,12 @@ impl Skipper {
     /// A skipper for the value that starts at `at`, which must not be white space.
     pub(crate) fn new(at: usize) -> Self {
         Self { at, ..Self::default() }
+    }
+
+    /// Goes on with bytes that follow the `length` bytes looked at, instead of all of them.
+    pub(crate) fn next_piece(&mut self, length: usize) {
+        // A backslash at the end has stopped it: the byte after it is passed over.
+        self.at = if self.at < length { self.at + 2 - length } else { self.at - length };
     }
 
     /// The end of the value, or `None` if the bytes end before it does.

@@ -11,6 +11,7 @@ pub mod schema;
 pub mod proto;
 pub mod transcode;
 
+mod input;
 mod json;
 mod limits;
 mod wire;

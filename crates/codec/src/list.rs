@@ -5,6 +5,7 @@ mod protobuf;
 
 pub(crate) use self::json::JsonMeta;
 
+use bytes::Bytes;
 use kubestrata_api_types::{
     Collection, Format, ListMeta, ListPart, Object as _, Representation, Unreadable,
 };
@@ -13,7 +14,7 @@ use crate::Encoded;
 use crate::answer::foreign;
 use crate::encoded::Reading;
 use crate::head::SelfType;
-use crate::json::{ScanError, Skipper};
+use crate::input::Input;
 use crate::limits::Limits;
 
 /// Why a list is broken. What it has given before is right, but not all.
@@ -50,19 +51,11 @@ pub enum ListError {
     },
 }
 
-/// Appends to a buffer that grows by the piece, or by an eighth of what it holds if that is more: doubling would hold
-/// three times an object that is larger than a piece, and growth by pieces alone would copy a large one too often.
-pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: &[u8]) {
-    if buffer.capacity() - buffer.len() < bytes.len() {
-        buffer.reserve_exact(bytes.len().max(buffer.len() / 8));
-    }
-    buffer.extend_from_slice(bytes);
-}
-
 /// Turns the bytes of a list, cut anywhere, into its items, one by one.
 ///
-/// It holds at most one incomplete item, of [`Limits::item_bytes`], and what was pushed last. The keys of a JSON list
-/// may come in any order, so the kind of a list can turn out to be wrong after its items; a list counts when
+/// Items are read where they are in what was pushed, which it shares until its parts are taken. It holds beside that at
+/// most one incomplete item, of [`Limits::item_bytes`], and for a moment the same item joined. The keys of a JSON list may
+/// come in any order, so the kind of a list can turn out to be wrong after its items; a list counts when
 /// [`ListDecoder::finish`] has succeeded.
 #[derive(Debug)]
 pub struct ListDecoder {
@@ -71,13 +64,7 @@ pub struct ListDecoder {
     format: Format,
     json: json::State,
     protobuf: protobuf::State,
-    buffer: Vec<u8>,
-    /// Where the rest starts in `buffer`.
-    start: usize,
-    /// How many bytes were dropped from the front of `buffer`.
-    dropped: usize,
-    /// How far the next value has been looked at, for JSON.
-    skipper: Option<Skipper>,
+    input: Input,
     own: SelfType<'static>,
     meta_seen: bool,
     /// The whole list has been read.
@@ -95,10 +82,7 @@ impl ListDecoder {
             format,
             json: json::State::default(),
             protobuf: protobuf::State::default(),
-            buffer: Vec::new(),
-            start: 0,
-            dropped: 0,
-            skipper: None,
+            input: Input::default(),
             own: SelfType::default(),
             meta_seen: false,
             complete: false,
@@ -108,13 +92,11 @@ impl ListDecoder {
 
     /// Takes further bytes. Call [`ListDecoder::next`] until it gives `None` before the next push: what is pushed
     /// beyond that is buffered.
-    pub fn push(&mut self, bytes: &[u8]) {
-        if self.start > 0 {
-            self.buffer.drain(..self.start);
-            self.dropped += self.start;
-            self.start = 0;
+    pub fn push(&mut self, bytes: Bytes) {
+        // Nothing will be read any more, so nothing is kept.
+        if !self.broken {
+            self.input.push(bytes);
         }
-        grow(&mut self.buffer, bytes);
     }
 
     /// The next part; `None` if more bytes are needed, after the end, and for ever after an error.
@@ -136,7 +118,10 @@ impl ListDecoder {
             Format::Json => self.next_json(),
             Format::Protobuf => self.next_protobuf(),
         };
-        self.broken = result.is_err();
+        if result.is_err() {
+            self.broken = true;
+            self.input = Input::default();
+        }
         result
     }
 
@@ -149,13 +134,16 @@ impl ListDecoder {
         if self.complete || self.broken {
             Ok(())
         } else {
-            Err(ListError::Truncated { bytes: self.dropped + self.buffer.len() })
+            Err(ListError::Truncated { bytes: self.input.position() + self.input.available() })
         }
     }
 
-    /// Makes an error of the list's text out of one whose offset counts from `from` in the buffer.
-    fn malformed(&self, from: usize, error: ScanError) -> ListError {
-        ListError::Malformed { offset: self.dropped + from + error.offset, problem: error.problem }
+    fn malformed(at: usize, problem: &'static str) -> ListError {
+        ListError::Malformed { offset: at, problem }
+    }
+
+    fn malformed_here(&self, problem: &'static str) -> ListError {
+        Self::malformed(self.input.position(), problem)
     }
 
     /// The part for one item.
@@ -171,12 +159,12 @@ impl ListDecoder {
         match read {
             Err(unreadable) => ListPart::Unreadable(unreadable),
             Ok((encoded, foreign)) => {
-                let problem = foreign
-                    .or_else(|| encoded.name().is_empty().then(|| "no metadata.name".to_owned()));
+                let nameless = encoded.key_ref().is_nameless();
+                let problem = foreign.or_else(|| nameless.then(|| "no metadata.name".to_owned()));
                 match problem {
                     None => ListPart::Item(encoded),
                     Some(problem) => ListPart::Unreadable(Unreadable {
-                        key: (!encoded.name().is_empty()).then(|| encoded.key()),
+                        key: (!nameless).then(|| encoded.key()),
                         resource_version: encoded.resource_version(),
                         problem,
                     }),
@@ -212,23 +200,6 @@ impl ListDecoder {
             Ok(())
         } else {
             Err(ListError::Foreign { kind: kind.into(), api_version: api_version.into() })
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grow;
-
-    #[test]
-    fn buffers_have_little_room_to_spare() {
-        let (mut buffer, piece) = (Vec::new(), [0; 1000]);
-        for count in 1..=100 {
-            let before = buffer.capacity();
-            grow(&mut buffer, &piece);
-            assert_eq!(buffer.len(), count * piece.len());
-            // What is held while it moves: the old room and the new one.
-            assert!(buffer.capacity() <= before.max(buffer.len() + buffer.len() / 8));
         }
     }
 }

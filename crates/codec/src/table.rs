@@ -1,6 +1,6 @@
 //! Tables: what a server shows of objects to people.
 
-use kubestrata_api_types::{Format, ListMeta, PartialObjectMetadata, Undecodable};
+use kubestrata_api_types::{Format, ListMeta, Object as _, PartialObjectMetadata, Undecodable};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ impl Table {
         let resource = encoded.resource();
         if encoded.format() != Format::Json || &*resource.kind != "Table" {
             return Err(Undecodable {
-                key: encoded.object_key().clone(),
+                key: encoded.key(),
                 path: String::new(),
                 offset: 0,
                 problem: format!("a {} where a Table is expected", resource.kind),

@@ -3,6 +3,7 @@
 mod json;
 mod protobuf;
 
+use bytes::Bytes;
 use kubestrata_api_types::{
     Bookmark, Collection, Event, Format, Object as _, ResourceVersion, Status, Unreadable,
 };
@@ -11,9 +12,9 @@ use crate::Encoded;
 use crate::answer::foreign;
 use crate::encoded::Reading;
 use crate::head::SelfType;
-use crate::json::ScanError;
+use crate::input::Input;
+use crate::json::{ScanError, skip_space};
 use crate::limits::Limits;
-use crate::list::grow;
 
 /// The annotation of the bookmark that ends the initial state (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -58,17 +59,14 @@ impl From<ScanError> for WatchError {
 /// JSON: objects one after another, with white space between them or none. Protobuf: messages, each with its length in
 /// four bytes in front.
 ///
-/// It holds at most one incomplete event, of [`Limits::frame_bytes`], and what was pushed last.
+/// Events are read where they are in what was pushed, which it shares until its events are taken. It holds beside that at
+/// most one incomplete event, of [`Limits::frame_bytes`], and for a moment the same event joined.
 #[derive(Debug)]
 pub struct WatchDecoder {
     collection: Collection,
     format: Format,
     limits: Limits,
-    buffer: Vec<u8>,
-    /// Where the next event starts in `buffer`.
-    start: usize,
-    /// How far the next event has been looked at, for JSON.
-    skipper: Option<crate::json::Skipper>,
+    input: Input,
     /// After an error nothing more comes.
     broken: bool,
 }
@@ -76,25 +74,16 @@ pub struct WatchDecoder {
 impl WatchDecoder {
     /// A decoder of a watch on `collection` whose answer came in `format`.
     pub fn new(collection: Collection, format: Format, limits: Limits) -> Self {
-        Self {
-            collection,
-            format,
-            limits,
-            buffer: Vec::new(),
-            start: 0,
-            skipper: None,
-            broken: false,
-        }
+        Self { collection, format, limits, input: Input::default(), broken: false }
     }
 
     /// Takes further bytes. Call [`WatchDecoder::next`] until it gives `None` before the next push: what is pushed
     /// beyond that is buffered.
-    pub fn push(&mut self, bytes: &[u8]) {
-        if self.start > 0 {
-            self.buffer.drain(..self.start);
-            self.start = 0;
+    pub fn push(&mut self, bytes: Bytes) {
+        // Nothing will be read any more, so nothing is kept.
+        if !self.broken {
+            self.input.push(bytes);
         }
-        grow(&mut self.buffer, bytes);
     }
 
     /// The next event; `None` if more bytes are needed, and for ever after an error.
@@ -117,7 +106,10 @@ impl WatchDecoder {
             Format::Json => self.next_json(),
             Format::Protobuf => self.next_protobuf(),
         };
-        self.broken = result.is_err();
+        if result.is_err() {
+            self.broken = true;
+            self.input = Input::default();
+        }
         result
     }
 
@@ -127,16 +119,14 @@ impl WatchDecoder {
     ///
     /// [`WatchError::Truncated`] if an event was not complete.
     pub fn finish(&self) -> Result<(), WatchError> {
-        let rest = &self.buffer[self.start..];
         let rest = match self.format {
-            Format::Json => &rest[crate::json::skip_space(rest, 0)..],
-            Format::Protobuf => rest,
+            Format::Json if !self.input.is_within_value() => {
+                let rest = self.input.rest();
+                rest.len() - skip_space(rest, 0)
+            }
+            Format::Json | Format::Protobuf => self.input.available(),
         };
-        if self.broken || rest.is_empty() {
-            Ok(())
-        } else {
-            Err(WatchError::Truncated { bytes: rest.len() })
-        }
+        if self.broken || rest == 0 { Ok(()) } else { Err(WatchError::Truncated { bytes: rest }) }
     }
 
     /// The event of one object, which the decoder of either format has found.
@@ -160,7 +150,7 @@ impl WatchDecoder {
         };
         let reading = Reading::of(&self.collection, &self.limits);
         match self.read(format, object, reading, envelope) {
-            Ok(encoded) if encoded.name().is_empty() => Event::Unreadable(Unreadable {
+            Ok(encoded) if encoded.key_ref().is_nameless() => Event::Unreadable(Unreadable {
                 key: None,
                 resource_version: encoded.resource_version(),
                 problem: "no metadata.name".to_owned(),

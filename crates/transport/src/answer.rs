@@ -6,6 +6,7 @@ mod list;
 mod warnings;
 mod watch;
 
+use bytes::Bytes;
 use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use kubestrata_api_types::{
@@ -58,7 +59,7 @@ pub(crate) async fn read(
             let many = matches!(operation, Operation::DeleteCollection { .. });
             match answer {
                 Answer::Object(_) if many => {
-                    Answer::List(whole_list(collection, format, &body, config)?)
+                    Answer::List(whole_list(collection, format, body, config)?)
                 }
                 // A 2xx with a failure inside: the body is the server's word.
                 Answer::Status(status) if !status.is_success() => return Err(status),
@@ -106,7 +107,7 @@ fn format(response: &HttpResponse) -> Result<Format, TransportError> {
 fn whole_list(
     collection: &Collection,
     format: Format,
-    body: &[u8],
+    body: Bytes,
     config: &Config,
 ) -> Result<ListStream<Encoded>, BoxError> {
     let mut decoder = ListDecoder::new(collection.clone(), format, config.decoding);

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kubestrata_api_types::{Collection, FieldPath, Format, ListPart, View as _};
@@ -265,13 +266,13 @@ impl<'a> Adder<'a, '_> {
 }
 
 /// Reads a list as it would arrive, and drops each item as it comes.
-fn read_list(set: &Set, format: Format, list: &[u8]) -> usize {
+fn read_list(set: &Set, format: Format, list: &Bytes) -> usize {
     let prune = Arc::from([FieldPath::managed_fields()]);
     let collection = Collection::new((*set.resource).clone()).prune(prune);
     let mut decoder = ListDecoder::new(collection, format, Limits::DEFAULT);
     let mut items = 0;
-    for chunk in list.chunks(CHUNK) {
-        decoder.push(chunk);
+    for start in (0..list.len()).step_by(CHUNK) {
+        decoder.push(list.slice(start..list.len().min(start + CHUNK)));
         while let Some(part) = decoder.next().expect("recorded lists can be read") {
             items += usize::from(matches!(part, ListPart::Item(_)));
         }

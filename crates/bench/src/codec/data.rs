@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kubestrata_api_types::{Collection, FieldPath, Format, ListPart, Object as _, ResourceType};
 use kubestrata_codec::{Encoded, Limits, ListDecoder};
 
@@ -24,7 +25,7 @@ pub(super) struct Set {
 #[derive(Default)]
 pub(super) struct Objects {
     /// The body of the list.
-    pub(super) list: Vec<u8>,
+    pub(super) list: Bytes,
     pub(super) whole: Vec<Vec<u8>>,
     pub(super) stripped: Vec<Vec<u8>>,
 }
@@ -66,11 +67,11 @@ fn objects(
     resource: &ResourceType,
     format: Format,
 ) -> Result<Objects> {
-    let list = std::fs::read(folder.join(file(name, format)))?;
+    let list = Bytes::from(std::fs::read(folder.join(file(name, format)))?);
     let read = |prune: &[FieldPath]| -> Result<Vec<Encoded>> {
         let collection = Collection::new(resource.clone()).prune(Arc::from(prune));
         let mut decoder = ListDecoder::new(collection, format, Limits::DEFAULT);
-        decoder.push(&list);
+        decoder.push(list.clone());
         let mut items = Vec::new();
         while let Some(part) = decoder.next()? {
             match part {

@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, PodStatus};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kubestrata_api_types::{Accept, Collection, Format, Kind as _, ListOptions, ResourceType};
+use kubestrata_api_types::{
+    Accept, Collection, Format, Kind as _, ListOptions, Object as _, ResourceType,
+};
 use kubestrata_codec::collection::{self, JsonStyle};
 use kubestrata_codec::{Client as _, ClientError, Dynamic, Encoded, List, Tracked};
 use serde_json::{Value, json};
@@ -92,7 +94,7 @@ async fn list(
         .prune(Arc::from([]));
     let List { mut items, meta, .. } = stack.list_encoded(wanted, ListOptions::default()).await?;
     // A namespace has a ConfigMap of the cluster's own.
-    items.retain(|item| item.object_key().name() != "kube-root-ca.crt");
+    items.retain(|item| item.name() != "kube-root-ca.crt");
     let (api_version, kind) = (resource.api_version(), format!("{}List", resource.kind));
     let mut out = Vec::new();
     match format {

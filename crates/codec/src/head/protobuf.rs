@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use kubestrata_api_types::{ResourceType, ResourceVersion, Timestamp};
+use kubestrata_api_types::{ResourceType, Timestamp};
 
 use super::{HeadBuilder, OWNER_TEXTS, Text, offset};
 use crate::json::ScanError;
@@ -59,13 +59,10 @@ fn lacks_metadata(resource: &ResourceType) -> bool {
 fn metadata<'a>(mut reader: Reader<'a>, builder: &mut HeadBuilder<'a>) -> Result<(), ScanError> {
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Bytes(range)) => builder.name = forms::text(reader.bytes(range)),
-            (3, Value::Bytes(range)) => builder.namespace = forms::text(reader.bytes(range)),
-            (5, Value::Bytes(range)) => builder.uid = Some(text(&reader, builder, range)),
-            (6, Value::Bytes(range)) => {
-                let version = forms::text(reader.bytes(range));
-                builder.resource_version = ResourceVersion::new(&version);
-            }
+            (1, Value::Bytes(range)) => builder.name = text(&reader, builder, range),
+            (3, Value::Bytes(range)) => builder.namespace = text(&reader, builder, range),
+            (5, Value::Bytes(range)) => builder.uid = text(&reader, builder, range),
+            (6, Value::Bytes(range)) => builder.resource_version = text(&reader, builder, range),
             (7, Value::Varint(number)) => {
                 // Negative numbers are their two's complement in 64 bits.
                 builder.generation = (number != 0).then_some(number.cast_signed());
@@ -115,7 +112,7 @@ fn time(reader: &Reader<'_>, range: Range<usize>) -> Result<Option<Timestamp>, S
 }
 
 fn label(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
-    let (mut key, mut value) = (HeadBuilder::empty(), HeadBuilder::empty());
+    let (mut key, mut value) = (Text::default(), Text::default());
     while let Some(field) = reader.next()? {
         let (place, range) = match (field.number, field.value) {
             (1, Value::Bytes(range)) => (&mut key, range),
@@ -130,7 +127,7 @@ fn label(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), Sc
 }
 
 fn owner(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), ScanError> {
-    let mut owner = [HeadBuilder::empty(); OWNER_TEXTS];
+    let mut owner = [Text::default(); OWNER_TEXTS];
     while let Some(field) = reader.next()? {
         let (index, range) = match (field.number, field.value) {
             (5, Value::Bytes(range)) => (0, range),
@@ -138,7 +135,7 @@ fn owner(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), Sc
             (3, Value::Bytes(range)) => (2, range),
             (4, Value::Bytes(range)) => (3, range),
             (6, Value::Varint(number)) => {
-                owner[4] = HeadBuilder::flag(number != 0);
+                owner[4] = Text::flag(number != 0);
                 continue;
             }
             (1 | 3..=6, _) => return Err(wire_type(&field.span)),
@@ -152,8 +149,13 @@ fn owner(mut reader: Reader<'_>, builder: &mut HeadBuilder<'_>) -> Result<(), Sc
 
 /// A string. What is not UTF-8 is shown as the decoder shows it.
 fn text(reader: &Reader<'_>, builder: &mut HeadBuilder<'_>, range: Range<usize>) -> Text {
-    match forms::text(reader.bytes(range.clone())) {
-        Cow::Borrowed(_) => HeadBuilder::in_bytes(range.start, range.end),
+    let bytes = reader.bytes(range.clone());
+    // Names are ASCII, which is seen faster than that they are UTF-8.
+    if bytes.is_ascii() {
+        return Text::in_bytes(range.start, range.end);
+    }
+    match forms::text(bytes) {
+        Cow::Borrowed(_) => Text::in_bytes(range.start, range.end),
         Cow::Owned(text) => builder.in_extra(&text),
     }
 }

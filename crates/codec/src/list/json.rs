@@ -5,7 +5,8 @@ use serde::Deserialize;
 
 use super::{ListDecoder, ListError};
 use crate::Encoded;
-use crate::json::{Cursor, ScanError, Skipper, skip_space};
+use crate::input::BadValue;
+use crate::json::Cursor;
 
 /// Where the decoder stands in the text.
 #[derive(Debug, Default)]
@@ -13,8 +14,10 @@ pub(super) enum State {
     /// Before the list's `{`; goes to `Key`.
     #[default]
     Start,
-    /// Before a key, a comma or the list's `}`; goes to `Value`, `Items` or `End`.
+    /// Before a key, a comma or the list's `}`; goes to `Colon` or `End`.
     Key,
+    /// Before the colon after a key; goes to `Value`, or to `ItemsStart` after `items`.
+    Colon(String),
     /// Before the value of a key other than `items`; goes to `Key`.
     Value(String),
     /// Before the value of `items`: a list, or null; goes to `Items` or `Key`.
@@ -36,11 +39,13 @@ enum Step {
 impl ListDecoder {
     pub(super) fn next_json(&mut self) -> Result<Option<ListPart<Encoded>>, ListError> {
         loop {
-            self.start = skip_space(&self.buffer, self.start);
-            if self.start == self.buffer.len() {
-                return Ok(None);
-            }
-            match self.step()? {
+            let step = if self.input.is_within_value() {
+                self.value_step()?
+            } else {
+                let Some(byte) = self.input.peek() else { return Ok(None) };
+                self.step(byte)?
+            };
+            match step {
                 Step::NeedMore => return Ok(None),
                 Step::Again => {}
                 Step::Part(part) => return Ok(Some(part)),
@@ -48,76 +53,73 @@ impl ListDecoder {
         }
     }
 
-    fn step(&mut self) -> Result<Step, ListError> {
-        let byte = self.buffer[self.start];
-        match &self.json {
-            State::Start => {
-                self.take(b'{', byte, "a list must be a JSON object")?;
-                self.json = State::Key;
-                Ok(Step::Again)
+    /// What the next byte leads to.
+    fn step(&mut self, byte: u8) -> Result<Step, ListError> {
+        let state = match (&mut self.json, byte) {
+            (State::Start, b'{') => State::Key,
+            (State::Start, _) => return Err(self.malformed_here("a list must be a JSON object")),
+            (State::Key, b'}') => {
+                self.input.skip(1);
+                self.json = State::End;
+                return Ok(self.end()?.map_or(Step::Again, Step::Part));
             }
-            State::Key => self.key(byte),
-            State::Value(_) => self.value(),
-            State::ItemsStart if byte == b'[' => {
-                self.start += 1;
+            // One comma too many is what this lets pass: it loses nothing.
+            (State::Key, b',') => State::Key,
+            (State::Key, b'"') | (State::Value(_), _) => return self.value_step(),
+            (State::Key, _) => return Err(self.malformed_here("no key")),
+            (State::Colon(key), b':') if key == "items" => State::ItemsStart,
+            (State::Colon(key), b':') => State::Value(std::mem::take(key)),
+            (State::Colon(_), _) => return Err(self.malformed_here("no colon after a key")),
+            (State::ItemsStart, b'[') => State::Items,
+            (State::ItemsStart, _) => return self.value_step(),
+            (State::Items, b']') => State::Key,
+            (State::Items, b',') => State::Items,
+            (State::Items, b'{') => return self.value_step(),
+            (State::Items, _) => {
+                return Err(self.malformed_here("an item must be a JSON object"));
+            }
+            (State::End, _) => return Err(self.malformed_here("text goes on after the list")),
+        };
+        self.input.skip(1);
+        self.json = state;
+        Ok(Step::Again)
+    }
+
+    /// Takes a key, an item or another value, once all of it is there.
+    fn value_step(&mut self) -> Result<Step, ListError> {
+        let start = self.input.position();
+        let limit = self.limits.item_bytes;
+        let value = self.input.take_value(limit).map_err(|bad| match bad {
+            BadValue::TooLarge => ListError::TooLarge { limit },
+            BadValue::Malformed(error) => Self::malformed(error.offset, error.problem),
+        })?;
+        let Some(value) = value else { return Ok(Step::NeedMore) };
+        match std::mem::replace(&mut self.json, State::Key) {
+            State::Items => {
                 self.json = State::Items;
+                Ok(Step::Part(self.item(&value)))
+            }
+            State::Key => {
+                let mut cursor = Cursor::new(&value, 0, self.limits.depth);
+                let key = cursor.string().and_then(|key| cursor.text(key));
+                let key = key.map_err(|e| Self::malformed(start + e.offset, e.problem))?;
+                self.json = State::Colon(key.into_owned());
                 Ok(Step::Again)
             }
             // Go writes null for a list that is nil.
-            State::ItemsStart => match self.token()? {
-                None => Ok(Step::NeedMore),
-                Some(value) if self.buffer[value.clone()] == *b"null" => {
-                    self.start = value.end;
-                    self.json = State::Key;
-                    Ok(Step::Again)
-                }
-                Some(value) => Err(self.malformed_at(value.start, "items are no list")),
-            },
-            State::Items => self.items(byte),
-            State::End => Err(self.malformed_at(self.start, "text goes on after the list")),
+            State::ItemsStart if *value == *b"null" => Ok(Step::Again),
+            State::ItemsStart => Err(Self::malformed(start, "items are no list")),
+            State::Value(key) => self.value(start, &key, &value),
+            State::Start | State::Colon(_) | State::End => {
+                Err(Self::malformed(start, "no value is due"))
+            }
         }
     }
 
-    fn key(&mut self, byte: u8) -> Result<Step, ListError> {
-        match byte {
-            b'}' => {
-                self.start += 1;
-                self.json = State::End;
-                Ok(self.end()?.map_or(Step::Again, Step::Part))
-            }
-            // One comma too many is what this lets pass: it loses nothing.
-            b',' => {
-                self.start += 1;
-                Ok(Step::Again)
-            }
-            b'"' => {
-                let Some(token) = self.token()? else { return Ok(Step::NeedMore) };
-                let colon = skip_space(&self.buffer, token.end);
-                match self.buffer.get(colon) {
-                    None => return Ok(Step::NeedMore),
-                    Some(b':') => {}
-                    Some(_) => return Err(self.malformed_at(colon, "no colon after a key")),
-                }
-                let mut cursor = Cursor::new(&self.buffer, token.start, self.limits.depth);
-                let key = cursor.string().and_then(|key| cursor.text(key));
-                let key = key.map_err(|error| self.malformed(0, error))?.into_owned();
-                self.start = colon + 1;
-                self.json = if key == "items" { State::ItemsStart } else { State::Value(key) };
-                Ok(Step::Again)
-            }
-            _ => Err(self.malformed_at(self.start, "no key")),
-        }
-    }
-
-    fn value(&mut self) -> Result<Step, ListError> {
-        let Some(token) = self.token()? else { return Ok(Step::NeedMore) };
-        let State::Value(key) = std::mem::replace(&mut self.json, State::Key) else {
-            return Err(self.malformed_at(token.start, "no value is due"));
-        };
-        self.start = token.end;
-        let text = &self.buffer[token.clone()];
-        let malformed = |problem| self.malformed_at(token.start, problem);
-        match key.as_str() {
+    /// The value of a key other than `items`.
+    fn value(&mut self, start: usize, key: &str, text: &[u8]) -> Result<Step, ListError> {
+        let malformed = |problem| Self::malformed(start, problem);
+        match key {
             "kind" => {
                 let kind = serde_json::from_slice(text);
                 self.own.kind = kind.map_err(|_| malformed("kind is no string"))?;
@@ -138,56 +140,6 @@ impl ListDecoder {
             _ => {}
         }
         Ok(Step::Again)
-    }
-
-    fn items(&mut self, byte: u8) -> Result<Step, ListError> {
-        match byte {
-            b']' => {
-                self.start += 1;
-                self.json = State::Key;
-                Ok(Step::Again)
-            }
-            b',' => {
-                self.start += 1;
-                Ok(Step::Again)
-            }
-            b'{' => {
-                let Some(token) = self.token()? else { return Ok(Step::NeedMore) };
-                let part = self.item(&self.buffer[token.clone()]);
-                self.start = token.end;
-                Ok(Step::Part(part))
-            }
-            _ => Err(self.malformed_at(self.start, "an item must be a JSON object")),
-        }
-    }
-
-    /// The value that starts here, once all of it is there.
-    fn token(&mut self) -> Result<Option<std::ops::Range<usize>>, ListError> {
-        let rest = &self.buffer[self.start..];
-        let skipper = self.skipper.get_or_insert_with(|| Skipper::new(0));
-        // Without a limit of depth: an item that is nested too deep costs itself alone, when its head is read.
-        let end = skipper.find_end(rest, usize::MAX);
-        let length = rest.len();
-        let end = end.map_err(|error| self.malformed(self.start, error))?;
-        if end.unwrap_or(length) > self.limits.item_bytes {
-            return Err(ListError::TooLarge { limit: self.limits.item_bytes });
-        }
-        if end.is_some() {
-            self.skipper = None;
-        }
-        Ok(end.map(|end| self.start..self.start + end))
-    }
-
-    fn take(&mut self, want: u8, have: u8, problem: &'static str) -> Result<(), ListError> {
-        if want != have {
-            return Err(self.malformed_at(self.start, problem));
-        }
-        self.start += 1;
-        Ok(())
-    }
-
-    fn malformed_at(&self, at: usize, problem: &'static str) -> ListError {
-        self.malformed(0, ScanError { offset: at, problem })
     }
 }
 

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use kubestrata_api_types::{ListMeta, ListPart, ResourceVersion};
 
 use super::{ListDecoder, ListError};
 use crate::Encoded;
 use crate::envelope::MAGIC;
+use crate::input::FRONT;
 use crate::json::ScanError;
 use crate::wire::{Reader, Value};
 
@@ -31,19 +33,15 @@ impl ListDecoder {
         loop {
             match self.protobuf {
                 State::Start => {
-                    let rest = &self.buffer[self.start..];
-                    if rest.len() < MAGIC.len() {
-                        return Ok(None);
+                    let Some(magic) = self.input.take(MAGIC.len()) else { return Ok(self.wait()) };
+                    if *magic != MAGIC {
+                        return Err(Self::malformed(0, "no magic number"));
                     }
-                    if !rest.starts_with(&MAGIC) {
-                        return Err(self.malformed_here("no magic number"));
-                    }
-                    self.start += MAGIC.len();
                     self.protobuf = State::Envelope;
                 }
                 State::Envelope => {
                     if !self.envelope_field()? {
-                        return Ok(None);
+                        return Ok(self.wait());
                     }
                 }
                 State::Message { left: 0 } => {
@@ -54,10 +52,10 @@ impl ListDecoder {
                     }
                 }
                 State::Message { left } => {
-                    let Some(field) = self.field(left)? else { return Ok(None) };
-                    let part = self.message_field(&field)?;
-                    self.start += field.size;
-                    self.protobuf = State::Message { left: left - field.size };
+                    let start = self.input.position();
+                    let Some(field) = self.field(left)? else { return Ok(self.wait()) };
+                    let part = self.message_field(start, &field)?;
+                    self.protobuf = State::Message { left: left - field.bytes.len() };
                     if part.is_some() {
                         return Ok(part);
                     }
@@ -66,34 +64,38 @@ impl ListDecoder {
         }
     }
 
+    /// More must come.
+    fn wait<T>(&mut self) -> Option<T> {
+        self.input.hold();
+        None
+    }
+
     /// Consumes one field of the envelope, but of field 2 only tag and length; `false` if more bytes are needed.
     fn envelope_field(&mut self) -> Result<bool, ListError> {
-        let rest = &self.buffer[self.start..];
-        let Some(head) = self.head(rest)? else { return Ok(false) };
+        let start = self.input.position();
+        let Some(head) = self.head(usize::MAX)? else { return Ok(false) };
         if head.number == 2 {
             if self.complete {
-                return Err(self.malformed_here("a second list in one envelope"));
+                return Err(Self::malformed(start, "a second list in one envelope"));
             }
             if head.wire_type != 2 {
-                return Err(self.malformed_here("the list is no message"));
+                return Err(Self::malformed(start, "the list is no message"));
             }
             // The kind stands before the list in what every encoder writes; else it cannot be checked.
             self.check_kind()?;
-            self.start += head.size;
+            self.input.take(head.size);
             self.protobuf = State::Message { left: head.length };
             return Ok(true);
         }
         let Some(field) = self.field(usize::MAX)? else { return Ok(false) };
         if field.number == 1 {
-            self.type_meta(&field)?;
+            self.type_meta(start, &field)?;
         }
-        self.start += field.size;
         Ok(true)
     }
 
-    fn type_meta(&mut self, field: &Whole) -> Result<(), ListError> {
-        let contents = self.start + field.contents..self.start + field.size;
-        let mut reader = Reader::new(&self.buffer[contents.clone()]);
+    fn type_meta(&mut self, start: usize, field: &Whole) -> Result<(), ListError> {
+        let mut reader = Reader::new(field.contents());
         let mut read = || {
             let (mut api_version, mut kind) = (None, None);
             while let Some(field) = reader.next()? {
@@ -106,35 +108,37 @@ impl ListDecoder {
             Ok((api_version, kind))
         };
         let read: Result<_, ScanError> = read();
-        let (api_version, kind) = read.map_err(|error| self.malformed(contents.start, error))?;
+        let (api_version, kind) = read.map_err(|error| field.malformed(start, error))?;
         self.own.api_version = api_version.map(Cow::Owned);
         self.own.kind = kind.map(Cow::Owned);
         Ok(())
     }
 
-    /// The part that a field of the list's message gives.
-    fn message_field(&mut self, field: &Whole) -> Result<Option<ListPart<Encoded>>, ListError> {
-        let contents = self.start + field.contents..self.start + field.size;
+    /// The part that a field of the list's message gives. It starts at `start`.
+    fn message_field(
+        &mut self,
+        start: usize,
+        field: &Whole,
+    ) -> Result<Option<ListPart<Encoded>>, ListError> {
         match (field.number, field.wire_type) {
-            (1, 2) if self.meta_seen => Err(self.malformed_here("metadata twice")),
+            (1, 2) if self.meta_seen => Err(Self::malformed(start, "metadata twice")),
             (1, 2) => {
-                let meta = list_meta(&self.buffer[contents.clone()])
-                    .map_err(|error| self.malformed(contents.start, error))?;
+                let meta = list_meta(field.contents());
+                let meta = meta.map_err(|error| field.malformed(start, error))?;
                 self.meta_seen = true;
                 Ok(Some(ListPart::Meta(meta)))
             }
-            (2, 2) => Ok(Some(self.item(&self.buffer[contents]))),
-            (1 | 2, _) => Err(self.malformed_here("a field of another wire type")),
+            (2, 2) => Ok(Some(self.item(field.contents()))),
+            (1 | 2, _) => Err(Self::malformed(start, "a field of another wire type")),
             _ => Ok(None),
         }
     }
 
-    /// The next field, once all of it is there. It must fit into `left` bytes.
-    fn field(&self, left: usize) -> Result<Option<Whole>, ListError> {
-        let rest = &self.buffer[self.start..];
-        let Some(head) = self.head(&rest[..rest.len().min(left)])? else {
+    /// Takes the next field, once all of it is there. It must fit into `left` bytes.
+    fn field(&mut self, left: usize) -> Result<Option<Whole>, ListError> {
+        let Some(head) = self.head(left)? else {
             // All that is left is there, and it is no field.
-            return if rest.len() >= left {
+            return if self.input.available() >= left {
                 Err(self.malformed_here("a field beyond its message"))
             } else {
                 Ok(None)
@@ -147,25 +151,25 @@ impl ListDecoder {
         if head.length > self.limits.item_bytes {
             return Err(ListError::TooLarge { limit: self.limits.item_bytes });
         }
-        Ok((rest.len() >= size).then_some(Whole {
-            number: head.number,
-            wire_type: head.wire_type,
-            contents: head.size,
-            size,
-        }))
+        let Head { number, wire_type, size: head_size, .. } = head;
+        let bytes = self.input.take(size);
+        Ok(bytes.map(|bytes| Whole { number, wire_type, head_size, bytes }))
     }
 
-    /// Tag and length of the field that starts here, if they are all there.
-    fn head(&self, rest: &[u8]) -> Result<Option<Head>, ListError> {
-        let Some((tag, tag_size)) = self.varint(rest)? else { return Ok(None) };
+    /// Tag and length of the field that starts here, if they are all there and within `left` bytes.
+    fn head(&self, left: usize) -> Result<Option<Head>, ListError> {
+        let mut room = [0; FRONT];
+        let front = self.input.front(&mut room);
+        let front = &front[..front.len().min(left)];
+        let Some((tag, tag_size)) = self.varint(front)? else { return Ok(None) };
         let number = tag >> 3;
         let (size, length) = match tag & 7 {
-            0 => match self.varint(&rest[tag_size..])? {
+            0 => match self.varint(&front[tag_size..])? {
                 Some((_, size)) => (tag_size + size, 0),
                 None => return Ok(None),
             },
             1 => (tag_size, 8),
-            2 => match self.varint(&rest[tag_size..])? {
+            2 => match self.varint(&front[tag_size..])? {
                 Some((length, size)) => {
                     (tag_size + size, usize::try_from(length).unwrap_or(usize::MAX))
                 }
@@ -192,10 +196,6 @@ impl ListDecoder {
             Err(self.malformed_here("number of more than 64 bits"))
         }
     }
-
-    fn malformed_here(&self, problem: &'static str) -> ListError {
-        self.malformed(self.start, ScanError { offset: 0, problem })
-    }
 }
 
 /// Tag and length of a field.
@@ -212,9 +212,20 @@ struct Head {
 struct Whole {
     number: u64,
     wire_type: u64,
-    /// Where the contents start in the field.
-    contents: usize,
-    size: usize,
+    /// Of tag and length.
+    head_size: usize,
+    bytes: Bytes,
+}
+
+impl Whole {
+    fn contents(&self) -> &[u8] {
+        &self.bytes[self.head_size..]
+    }
+
+    /// Makes an error of the list's text out of one of the contents. `start` is where the field starts.
+    fn malformed(&self, start: usize, error: ScanError) -> ListError {
+        ListDecoder::malformed(start + self.head_size + error.offset, error.problem)
+    }
 }
 
 /// Fields of `ListMeta`: 1 selfLink, 2 resourceVersion, 3 continue, 4 remainingItemCount.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kubestrata_api_types::{
@@ -274,7 +275,7 @@ fn a_protobuf_frame_is_as_go_writes_it() {
     assert_eq!(frame, BOOKMARK);
     let mut decoder =
         WatchDecoder::new(Collection::new(resource), Format::Protobuf, Limits::default());
-    decoder.push(BOOKMARK);
+    decoder.push(Bytes::copy_from_slice(BOOKMARK));
     let Ok(Some(Event::Bookmark(bookmark))) = decoder.next() else { panic!("no bookmark") };
     assert_eq!(bookmark.resource_version, ResourceVersion::new("123"));
     assert!(!bookmark.initial_events_end);
@@ -291,7 +292,7 @@ fn a_protobuf_watch_may_be_cut_anywhere() {
             WatchDecoder::new(Collection::new(nodes.clone()), Format::Protobuf, Limits::default());
         let mut log = Vec::new();
         for part in [&stream[..cut], &stream[cut..]] {
-            decoder.push(part);
+            decoder.push(Bytes::copy_from_slice(part));
             while let Some(event) = decoder.next().unwrap() {
                 log.push(match event {
                     Event::Added(node) => format!("+{}", node.bytes() == message),
@@ -328,7 +329,7 @@ fn a_protobuf_list_may_be_cut_anywhere() {
             ListDecoder::new(Collection::new(nodes.clone()), Format::Protobuf, Limits::default());
         let (mut items, mut metas) = (0, Vec::new());
         for part in [&stream[..cut], &stream[cut..]] {
-            decoder.push(part);
+            decoder.push(Bytes::copy_from_slice(part));
             while let Some(part) = decoder.next().unwrap() {
                 match part {
                     ListPart::Item(node) => items += usize::from(node.bytes() == message),
@@ -341,7 +342,7 @@ fn a_protobuf_list_may_be_cut_anywhere() {
         decoder.finish().unwrap();
     }
     let mut decoder = ListDecoder::new(Collection::new(nodes), Format::Protobuf, Limits::default());
-    decoder.push(&stream[..stream.len() / 2]);
+    decoder.push(Bytes::copy_from_slice(&stream[..stream.len() / 2]));
     while decoder.next().unwrap().is_some() {}
     assert!(decoder.finish().is_err());
 }

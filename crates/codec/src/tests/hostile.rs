@@ -1,5 +1,6 @@
 //! Bad input: every decoder ends in an error or a report, never in a panic, a hang or more memory than its limits.
 
+use bytes::Bytes;
 use kubestrata_api_types::{Answer, Collection, Event, Format, ListPart, Object, View};
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use crate::{
 
 fn watch(format: Format, limits: Limits, bytes: &[u8]) -> (Vec<String>, Option<WatchError>) {
     let mut decoder = WatchDecoder::new(Collection::new(pods()), format, limits);
-    decoder.push(bytes);
+    decoder.push(Bytes::copy_from_slice(bytes));
     let mut log = Vec::new();
     loop {
         match decoder.next() {
@@ -92,7 +93,7 @@ fn a_broken_stream_is_an_error() {
 
 fn list(format: Format, limits: Limits, bytes: &[u8]) -> Result<usize, ListError> {
     let mut decoder = ListDecoder::new(Collection::new(pods()), format, limits);
-    decoder.push(bytes);
+    decoder.push(Bytes::copy_from_slice(bytes));
     let mut items = 0;
     while let Some(part) = decoder.next()? {
         items += usize::from(!matches!(part, ListPart::Meta(_)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubestrata_api_types::{
     Answer, Collection, Event, Format, Kind as _, ListMeta, Object as _, ResourceType, Scope,
@@ -92,7 +93,7 @@ fn watches() {
         let format = format_of(name);
         let stream = recorded(name);
         let mut decoder = WatchDecoder::new(collection, format, Limits::default());
-        decoder.push(&stream);
+        decoder.push(Bytes::copy_from_slice(&stream));
         let resource = ResourceType::from_static(own.0, own.1, own.2, "x", Scope::Namespaced);
         let (mut written, mut ends, mut added) = (Vec::new(), 0, 0);
         while let Some(event) = decoder.next().unwrap() {
@@ -149,7 +150,7 @@ fn watch_frames_become_lines_and_frames_again() {
 fn errors() {
     for name in ["old.json", "old.pb", "err.pb"] {
         let mut decoder = WatchDecoder::new(maps(), format_of(name), Limits::default());
-        decoder.push(&recorded(name));
+        decoder.push(Bytes::copy_from_slice(&recorded(name)));
         let Err(WatchError::Status(status)) = decoder.next() else { panic!("{name}: no Status") };
         assert_eq!(status.is_expired(), name != "err.pb", "{name}");
         assert_eq!(status.is_too_large_resource_version(), name == "err.pb", "{name}");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use kubestrata_api_types::{Collection, Format, ListMeta, ListPart, ResourceVersion, Status};
 
 use super::{POD, pods};
@@ -110,7 +111,7 @@ fn json_lists_are_as_go_writes_them() {
     for text in [typed, unstructured] {
         let mut decoder =
             ListDecoder::new(Collection::new(pods()), Format::Json, Limits::default());
-        decoder.push(text.as_bytes());
+        decoder.push(Bytes::copy_from_slice(text.as_bytes()));
         let mut items = 0;
         while let Some(part) = decoder.next().unwrap() {
             match part {

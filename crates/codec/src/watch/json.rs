@@ -3,36 +3,31 @@
 use kubestrata_api_types::{Event, Format};
 
 use super::{WatchDecoder, WatchError};
-use crate::json::{Cursor, ScanError, Skipper, skip_space};
+use crate::input::BadValue;
+use crate::json::{Cursor, ScanError};
 use crate::{Encoded, status};
 
 impl WatchDecoder {
     pub(super) fn next_json(&mut self) -> Result<Option<Event<Encoded>>, WatchError> {
-        if self.skipper.is_none() {
-            self.start = skip_space(&self.buffer, self.start);
-            if self.start == self.buffer.len() {
-                return Ok(None);
-            }
+        if !self.input.is_within_value() {
+            let Some(byte) = self.input.peek() else { return Ok(None) };
             if let Some((event, size)) = self.line() {
-                self.start += size;
+                self.input.skip(size);
                 return Ok(Some(event));
             }
+            if byte != b'{' {
+                let problem = "an event must be a JSON object";
+                return Err(ScanError { offset: 0, problem }.into());
+            }
         }
-        let rest = &self.buffer[self.start..];
-        if rest[0] != b'{' {
-            return Err(ScanError { offset: 0, problem: "an event must be a JSON object" }.into());
-        }
-        let skipper = self.skipper.get_or_insert_with(|| Skipper::new(0));
-        // Without a limit of depth: an object that is nested too deep costs itself alone, when its head is read.
-        let end = skipper.find_end(rest, usize::MAX)?;
-        if end.unwrap_or(rest.len()) > self.limits.frame_bytes {
-            return Err(WatchError::TooLarge { limit: self.limits.frame_bytes });
-        }
-        let Some(end) = end else { return Ok(None) };
-        let event = self.event_of_frame(&rest[..end])?;
-        self.skipper = None;
-        self.start += end;
-        Ok(Some(event))
+        let (start, limit) = (self.input.position(), self.limits.frame_bytes);
+        let frame = self.input.take_value(limit).map_err(|bad| match bad {
+            BadValue::TooLarge => WatchError::TooLarge { limit },
+            BadValue::Malformed(ScanError { offset, problem }) => {
+                WatchError::Malformed { offset: offset - start, problem }
+            }
+        })?;
+        frame.map(|frame| self.event_of_frame(&frame)).transpose()
     }
 
     /// An event that is written as every server writes it, and its size: one line, type first, nothing behind the object.
@@ -40,7 +35,7 @@ impl WatchDecoder {
     /// Its object is read in place, so that its bytes are looked at once. Whatever does not fit goes the general way:
     /// that the object's braces close exactly where the line ends is what the head scan checks.
     fn line(&self) -> Option<(Event<Encoded>, usize)> {
-        let rest = &self.buffer[self.start..];
+        let rest = self.input.rest();
         let searched = &rest[..rest.len().min(self.limits.frame_bytes)];
         let size = memchr::memchr(b'\n', searched)?;
         let object = rest[..size].strip_prefix(br#"{"type":""#)?.strip_suffix(b"}")?;

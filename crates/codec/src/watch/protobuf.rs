@@ -6,6 +6,7 @@
 use kubestrata_api_types::{Event, Format};
 
 use super::{WatchDecoder, WatchError, anonymous};
+use crate::input::FRONT;
 use crate::json::ScanError;
 use crate::wire::{Reader, Value};
 use crate::{Encoded, envelope, status};
@@ -15,18 +16,20 @@ const PREFIX: usize = 4;
 
 impl WatchDecoder {
     pub(super) fn next_protobuf(&mut self) -> Result<Option<Event<Encoded>>, WatchError> {
-        let rest = &self.buffer[self.start..];
-        let Some((prefix, rest)) = rest.split_first_chunk::<PREFIX>() else { return Ok(None) };
+        let mut room = [0; FRONT];
+        let Some((prefix, _)) = self.input.front(&mut room).split_first_chunk::<PREFIX>() else {
+            self.input.hold();
+            return Ok(None);
+        };
         let length = usize::try_from(u32::from_be_bytes(*prefix)).unwrap_or(usize::MAX);
         if length > self.limits.frame_bytes {
             return Err(WatchError::TooLarge { limit: self.limits.frame_bytes });
         }
-        if rest.len() < length {
+        let Some(frame) = self.input.take(PREFIX + length) else {
+            self.input.hold();
             return Ok(None);
-        }
-        let event = self.event_of_message(&rest[..length])?;
-        self.start += PREFIX + length;
-        Ok(Some(event))
+        };
+        self.event_of_message(&frame[PREFIX..]).map(Some)
     }
 
     fn event_of_message(&self, message: &[u8]) -> Result<Event<Encoded>, WatchError> {

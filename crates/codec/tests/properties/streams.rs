@@ -1,5 +1,6 @@
 //! The properties of watches and lists: it does not matter how the bytes are cut.
 
+use bytes::Bytes;
 use kubestrata_api_types::{Collection, Format, ListPart};
 use kubestrata_codec::schema::Kind;
 use kubestrata_codec::{Encoded, Limits, ListDecoder, WatchDecoder, WatchError};
@@ -39,7 +40,7 @@ pub(crate) fn watch(
         let mut decoder = WatchDecoder::new(collection.clone(), format, LIMITS);
         let mut log = Vec::new();
         for piece in pieces {
-            decoder.push(piece);
+            decoder.push(Bytes::copy_from_slice(piece));
             loop {
                 match decoder.next() {
                     Ok(Some(event)) => log.push(match event.object() {
@@ -84,7 +85,7 @@ pub(crate) fn list(
         let mut decoder = ListDecoder::new(collection.clone(), format, LIMITS);
         let mut log = Vec::new();
         for piece in pieces {
-            decoder.push(piece);
+            decoder.push(Bytes::copy_from_slice(piece));
             loop {
                 match decoder.next() {
                     Ok(Some(ListPart::Item(object))) => log.push(show(&object)),

@@ -36,7 +36,7 @@ impl ListBody {
                 return Poll::Ready(Some(Ok(part)));
             }
             match ready!(self.chunks.poll_chunk(cx)).transpose()? {
-                Some(chunk) => self.decoder.push(&chunk),
+                Some(chunk) => self.decoder.push(chunk),
                 None => {
                     self.decoder.finish()?;
                     return Poll::Ready(None);

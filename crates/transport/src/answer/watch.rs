@@ -35,7 +35,7 @@ impl WatchBody {
                 return Poll::Ready(Some(Ok(event)));
             }
             match ready!(self.chunks.poll_chunk(cx)).transpose()? {
-                Some(chunk) => self.decoder.push(&chunk),
+                Some(chunk) => self.decoder.push(chunk),
                 None => {
                     self.decoder.finish()?;
                     return Poll::Ready(None);
