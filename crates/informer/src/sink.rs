@@ -143,7 +143,7 @@ impl<T: Send + Sync> Objects<T> for Frozen<T> {
     }
 
     fn iter(&self) -> Box<dyn Iterator<Item = &T> + Send + '_> {
-        Box::new(Self::iter(self).map(|(_, object)| object))
+        Box::new(Self::iter(self))
     }
 }
 

@@ -9,7 +9,8 @@
 //! The rejected ways: a map under one lock, which a list of all objects holds for its whole length; and a persistent map,
 //! which pays for every reader's comfort with every write and a third of the memory.
 //!
-//! Functions of users (index functions, `Weigh`, `View`) never run while readers are locked out.
+//! Functions of users (index functions, `Weigh`, `View`) never run while readers are locked out. Of an object only its
+//! name and namespace are asked for under the lock: the store holds no keys beside its objects.
 
 mod change;
 mod query;

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use kubestrata_api_types::{FieldSelector, LabelSelector, ObjectKey, Operator};
+use kubestrata_api_types::{FieldSelector, KeyRef, LabelSelector, ObjectKey, Operator};
 use smallvec::SmallVec;
 
 use crate::index::label_index_name;
 use crate::index::postings::Term;
 use crate::state::State;
-use crate::table::{Chunks, Slot};
+use crate::table::Chunks;
 use crate::{StoreVersion, Stored};
 
 /// A selection by namespace, labels, fields and indexes: objects that fulfil all of it.
@@ -142,8 +142,7 @@ impl<T: Stored> State<T> {
         };
         if let (Some(name), Some(namespace)) = (&found.name, &query.namespace) {
             // The whole key is known, unless the kind has no namespaces, and then nothing matches.
-            let key = ObjectKey::namespaced(namespace, name);
-            let slot = self.find(key.as_str());
+            let slot = self.find(KeyRef::new(Some(namespace), name));
             let slots = slot.into_iter().filter(|slot| terms.iter().all(|term| term.has(*slot)));
             found.slots = Some(slots.collect());
         } else if let Some(smallest) = (0..terms.len()).min_by_key(|at| terms[*at].len()) {
@@ -211,8 +210,8 @@ impl<T: Stored> Found<T> {
     /// Filters and clones, without any lock.
     pub(crate) fn select(self, query: &Query) -> Selected<T> {
         let mut objects = Vec::new();
-        let more = self.visit(query, &mut |slot| {
-            objects.push(slot.object.clone());
+        let more = self.visit(query, &mut |object| {
+            objects.push(object.clone());
             ControlFlow::Continue(())
         });
         Selected { objects, more, version: self.version, unindexed: self.unindexed }
@@ -222,28 +221,29 @@ impl<T: Stored> Found<T> {
     pub(crate) fn visit(
         &self,
         query: &Query,
-        visit: &mut dyn FnMut(&Slot<T>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&T) -> ControlFlow<()>,
     ) -> bool {
         let limit = query.limit.unwrap_or(usize::MAX);
-        let wanted = |slot: &&Slot<T>| {
-            self.name.as_ref().is_none_or(|name| slot.object.name() == name)
-                && query.labels.matches_object(&slot.object)
+        let wanted = |object: &&T| {
+            self.name.as_ref().is_none_or(|name| object.name() == name)
+                && query.labels.matches_object(*object)
         };
         let some = self.slots.iter().flatten().filter_map(|slot| self.chunks.get(*slot));
         let all = self.slots.is_none().then(|| self.chunks.iter()).into_iter().flatten();
         let mut matches = some.chain(all).filter(wanted);
         if query.ordered {
-            let after = query.after.as_ref();
-            let matches = matches.filter(|slot| after.is_none_or(|after| slot.key > *after));
-            let mut sorted: Vec<&Slot<T>> = matches.collect();
+            let after = query.after.as_ref().map(ObjectKey::borrowed);
+            let keyed = matches.map(|object| (object.key_ref(), object));
+            let keyed = keyed.filter(|(key, _)| after.is_none_or(|after| *key > after));
+            let mut sorted: Vec<(KeyRef<'_>, &T)> = keyed.collect();
             let more = sorted.len() > limit;
             if more {
                 // The first page of a large list needs no order of the rest.
-                sorted.select_nth_unstable_by(limit, |a, b| a.key.cmp(&b.key));
+                sorted.select_nth_unstable_by(limit, |a, b| a.0.cmp(&b.0));
                 sorted.truncate(limit);
             }
-            sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-            let broken = sorted.into_iter().try_for_each(visit).is_break();
+            sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            let broken = sorted.into_iter().try_for_each(|(_, object)| visit(object)).is_break();
             return more && !broken;
         }
         let broken = matches.by_ref().take(limit).try_for_each(visit).is_break();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubestrata_api_types::{ObjectKey, ResourceVersion, Weight};
+use kubestrata_api_types::{KeyRef, ObjectKey, ResourceVersion, Weight};
 
 use crate::index::extract::Extracted;
 use crate::index::postings::Postings;
@@ -180,17 +180,17 @@ impl<T> Reader<T> {
 impl<T: Stored> Reader<T> {
     /// One object.
     pub fn get(&self, key: &ObjectKey) -> Option<T> {
-        self.shared.state.read().get(key.as_str()).cloned()
+        self.shared.state.read().get(key.borrowed()).cloned()
     }
 
     /// One object by the parts of its key.
     pub fn get_by_name(&self, namespace: Option<&str>, name: &str) -> Option<T> {
-        self.get(&ObjectKey::new(namespace, name))
+        self.shared.state.read().get(KeyRef::new(namespace, name)).cloned()
     }
 
     /// All objects, in no particular order.
     pub fn list(&self) -> Vec<T> {
-        self.freeze().iter().map(|(_, object)| object.clone()).collect()
+        self.freeze().iter().cloned().collect()
     }
 
     /// The objects of a namespace, in no particular order.
@@ -226,9 +226,9 @@ impl<T: Stored> Reader<T> {
     pub fn for_each(
         &self,
         query: &Query,
-        mut visit: impl FnMut(&ObjectKey, &T) -> ControlFlow<()>,
+        mut visit: impl FnMut(&T) -> ControlFlow<()>,
     ) -> Result<(), QueryError> {
-        self.find(query)?.visit(query, &mut |slot| visit(&slot.key, &slot.object));
+        self.find(query)?.visit(query, &mut visit);
         Ok(())
     }
 

@@ -4,12 +4,12 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use kubestrata_api_types::ObjectKey;
+use kubestrata_api_types::{KeyRef, Object};
 
 use crate::index::extract::Extracted;
 use crate::index::postings::Postings;
 use crate::index::{Index, NAMESPACE};
-use crate::table::{Slot, Table};
+use crate::table::Table;
 use crate::{Frozen, StoreVersion};
 
 /// Everything that a reader sees.
@@ -41,16 +41,6 @@ impl<T> State<T> {
         }
     }
 
-    pub(crate) fn find(&self, key: &str) -> Option<u32> {
-        let hash = self.hasher.hash_one(key);
-        let is_it = |slot: &u32| self.table.get(*slot).is_some_and(|s| s.key.as_str() == key);
-        self.keys.find(hash, is_it).copied()
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<&T> {
-        Some(&self.table.get(self.find(key)?)?.object)
-    }
-
     pub(crate) fn freeze(&self) -> Frozen<T> {
         Frozen { chunks: self.table.share(), len: self.table.len(), version: self.version.clone() }
     }
@@ -71,7 +61,20 @@ impl<T> State<T> {
     }
 }
 
-impl<T: Clone> State<T> {
+impl<T: Object> State<T> {
+    /// The slot of a key. The table has no keys: the objects have them.
+    pub(crate) fn find(&self, key: KeyRef<'_>) -> Option<u32> {
+        let hash = self.hasher.hash_one(key);
+        let is_it = |slot: &u32| self.table.get(*slot).is_some_and(|o| o.key_ref() == key);
+        self.keys.find(hash, is_it).copied()
+    }
+
+    pub(crate) fn get(&self, key: KeyRef<'_>) -> Option<&T> {
+        self.table.get(self.find(key)?)
+    }
+}
+
+impl<T: Object + Clone> State<T> {
     /// Makes room for `objects` more.
     pub(crate) fn reserve(&mut self, objects: usize) {
         let (hasher, table) = (&self.hasher, &self.table);
@@ -79,17 +82,14 @@ impl<T: Clone> State<T> {
     }
 
     /// Stores an object, with its values, number `object` of `values`. Returns the one that was there.
-    pub(crate) fn upsert(
-        &mut self,
-        key: ObjectKey,
-        object: T,
-        values: (&Extracted, usize),
-    ) -> Option<T> {
-        let (slot, previous) = match self.find(key.as_str()) {
-            Some(slot) => (slot, self.table.exchange(slot, object)),
+    pub(crate) fn upsert(&mut self, object: T, values: (&Extracted, usize)) -> Option<T> {
+        let hash = self.hasher.hash_one(object.key_ref());
+        let table = &self.table;
+        let is_it = |slot: &u32| table.get(*slot).is_some_and(|o| o.key_ref() == object.key_ref());
+        let (slot, previous) = match self.keys.find(hash, is_it) {
+            Some(&slot) => (slot, self.table.exchange(slot, object)),
             None => {
-                let hash = self.hasher.hash_one(key.as_str());
-                let slot = self.table.insert(Slot { key, object });
+                let slot = self.table.insert(object);
                 let (hasher, table) = (&self.hasher, &self.table);
                 self.keys.insert_unique(hash, slot, |slot| hash_of(hasher, table, *slot));
                 (slot, None)
@@ -102,15 +102,15 @@ impl<T: Clone> State<T> {
     }
 
     /// Removes an object and returns it.
-    pub(crate) fn remove(&mut self, key: &str) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: KeyRef<'_>) -> Option<T> {
         let hash = self.hasher.hash_one(key);
         let table = &self.table;
-        let is_it = |slot: &u32| table.get(*slot).is_some_and(|s| s.key.as_str() == key);
+        let is_it = |slot: &u32| table.get(*slot).is_some_and(|o| o.key_ref() == key);
         let (slot, _) = self.keys.find_entry(hash, is_it).ok()?.remove();
         for postings in &mut self.postings {
             postings.clear(slot);
         }
-        Some(self.table.remove(slot)?.object)
+        self.table.remove(slot)
     }
 
     #[cfg(all(test, not(kubestrata_loom)))]
@@ -119,11 +119,12 @@ impl<T: Clone> State<T> {
         assert_eq!(self.table.len(), self.keys.len());
         assert_eq!(self.table.len(), self.table.share().iter().count());
         for (slot, entry) in self.table.share().numbered() {
-            assert_eq!(self.find(entry.key.as_str()), Some(slot));
+            assert_eq!(self.find(entry.key_ref()), Some(slot));
         }
     }
 }
 
-fn hash_of<T>(hasher: &DefaultHashBuilder, table: &Table<T>, slot: u32) -> u64 {
-    hasher.hash_one(table.get(slot).map_or("", |slot| slot.key.as_str()))
+fn hash_of<T: Object>(hasher: &DefaultHashBuilder, table: &Table<T>, slot: u32) -> u64 {
+    let key = table.get(slot).map(Object::key_ref);
+    hasher.hash_one(key.expect("each numbered slot has its object"))
 }

@@ -2,21 +2,12 @@
 
 use std::sync::Arc;
 
-use kubestrata_api_types::ObjectKey;
-
 use crate::StoreVersion;
 
 /// Slots per chunk: the unit of copying when a reader still shares what the writer changes.
 const CHUNK: usize = 128;
 
-/// One stored object.
-#[derive(Debug, Clone)]
-pub(crate) struct Slot<T> {
-    pub(crate) key: ObjectKey,
-    pub(crate) object: T,
-}
-
-type Chunk<T> = Arc<[Option<Slot<T>>]>;
+type Chunk<T> = Arc<[Option<T>]>;
 
 /// The chunks, shared with readers until the writer changes them.
 #[derive(Debug)]
@@ -29,17 +20,17 @@ impl<T> Clone for Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    pub(crate) fn get(&self, slot: u32) -> Option<&Slot<T>> {
+    pub(crate) fn get(&self, slot: u32) -> Option<&T> {
         let slot = slot as usize;
         self.0.get(slot / CHUNK)?[slot % CHUNK].as_ref()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<T>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|chunk| chunk.iter().flatten())
     }
 
     /// The live slots with their numbers.
-    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &Slot<T>)> {
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &T)> {
         self.0.iter().enumerate().flat_map(|(number, chunk)| {
             chunk.iter().enumerate().filter_map(move |(offset, slot)| {
                 Some((number_of(number * CHUNK + offset), slot.as_ref()?))
@@ -71,7 +62,7 @@ impl<T> Table<T> {
         self.live
     }
 
-    pub(crate) fn get(&self, slot: u32) -> Option<&Slot<T>> {
+    pub(crate) fn get(&self, slot: u32) -> Option<&T> {
         self.chunks.get(slot)
     }
 
@@ -82,17 +73,17 @@ impl<T> Table<T> {
     /// Bytes of the slots themselves, whether in use or not.
     pub(crate) fn bytes(&self) -> usize {
         self.chunks.0.capacity() * size_of::<Chunk<T>>()
-            + self.chunks.0.len() * CHUNK * size_of::<Option<Slot<T>>>()
+            + self.chunks.0.len() * CHUNK * size_of::<Option<T>>()
             + self.free.capacity() * size_of::<u32>()
     }
 }
 
 impl<T: Clone> Table<T> {
-    fn chunk_mut(&mut self, chunk: usize) -> &mut [Option<Slot<T>>] {
+    fn chunk_mut(&mut self, chunk: usize) -> &mut [Option<T>] {
         Arc::make_mut(&mut Arc::make_mut(&mut self.chunks.0)[chunk])
     }
 
-    pub(crate) fn insert(&mut self, slot: Slot<T>) -> u32 {
+    pub(crate) fn insert(&mut self, object: T) -> u32 {
         self.live += 1;
         let number = self.free.pop().unwrap_or_else(|| {
             let number = self.used;
@@ -103,17 +94,17 @@ impl<T: Clone> Table<T> {
             self.used = number.checked_add(1).expect("a store holds fewer than 2^32 objects");
             number
         });
-        self.chunk_mut(number as usize / CHUNK)[number as usize % CHUNK] = Some(slot);
+        self.chunk_mut(number as usize / CHUNK)[number as usize % CHUNK] = Some(object);
         number
     }
 
     /// Puts another object into a live slot and returns the one that was there.
     pub(crate) fn exchange(&mut self, slot: u32, object: T) -> Option<T> {
         let entry = self.chunk_mut(slot as usize / CHUNK)[slot as usize % CHUNK].as_mut();
-        entry.map(|entry| std::mem::replace(&mut entry.object, object))
+        entry.map(|entry| std::mem::replace(entry, object))
     }
 
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<Slot<T>> {
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<T> {
         let taken = self.chunk_mut(slot as usize / CHUNK)[slot as usize % CHUNK].take();
         if taken.is_some() {
             self.live -= 1;
@@ -149,8 +140,8 @@ impl<T> Frozen<T> {
         &self.version
     }
 
-    /// Keys and objects, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
-        self.chunks.iter().map(|slot| (&slot.key, &slot.object))
+    /// The objects, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter()
     }
 }

@@ -293,7 +293,7 @@ fn a_frozen_state_does_not_change_while_the_store_does() {
         Change::Upsert(item("z/1", 12, "web", &[])),
     ]);
     let seen: BTreeMap<_, _> =
-        frozen.iter().map(|(key, object)| (key.to_string(), object.0.version)).collect();
+        frozen.iter().map(|object| (object.key().to_string(), object.0.version)).collect();
     let want = [("a/1", 1), ("a/2", 2), ("a/3", 3), ("b/1", 4)];
     assert_eq!(seen, want.map(|(key, version)| (key.to_owned(), version)).into());
     assert_eq!(frozen.version().version, 9.into());

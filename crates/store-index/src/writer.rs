@@ -55,30 +55,23 @@ impl<T: Stored> Writer<T> {
         let writing = shared.writing.lock();
         let indexes = Arc::clone(&shared.state.read().indexes);
         let mut change = Weight::default();
-        let keys: Vec<ObjectKey> = changes
-            .iter()
-            .filter_map(|change| match change {
-                Change::Upsert(object) => Some(object.key()),
-                Change::Delete { .. } | Change::Bookmark(_) => None,
-            })
-            .collect();
         let objects = changes.iter().filter_map(|change| match change {
             Change::Upsert(object) => Some(object),
             Change::Delete { .. } | Change::Bookmark(_) => None,
         });
         let objects = objects.inspect(|object| change += object.weight());
-        let (values, problems) = Extracted::of(&indexes, keys.iter().zip(objects));
+        let (values, problems) = Extracted::of(&indexes, objects);
         let versions: Vec<ResourceVersion> = changes.iter().map(version_of).collect();
 
         let mut previous = Vec::with_capacity(changes.len());
-        let mut keys = keys.into_iter().enumerate();
+        let mut numbers = 0..;
         let mut state = shared.state.write();
         for (change, version) in changes.into_iter().zip(versions) {
             previous.push(match change {
-                Change::Upsert(object) => keys
-                    .next()
-                    .and_then(|(number, key)| state.upsert(key, object, (&values, number))),
-                Change::Delete { key, .. } => state.remove(key.as_str()),
+                Change::Upsert(object) => {
+                    numbers.next().and_then(|number| state.upsert(object, (&values, number)))
+                }
+                Change::Delete { key, .. } => state.remove(key.borrowed()),
                 Change::Bookmark(_) => None,
             });
             state.version.advance(&version);
@@ -100,22 +93,21 @@ impl<T: Stored> Writer<T> {
         let shared = &*self.shared;
         let writing = shared.writing.lock();
         let indexes = Arc::clone(&shared.state.read().indexes);
-        let keys: Vec<ObjectKey> = objects.iter().map(T::key).collect();
-        let (values, problems) = Extracted::of(&indexes, keys.iter().zip(&objects));
+        let (values, problems) = Extracted::of(&indexes, &objects);
 
         let mut next = State::new(indexes);
         next.reserve(objects.len());
         let mut previous = Vec::with_capacity(objects.len());
         let mut weight = Weight::default();
-        for (number, (key, object)) in keys.into_iter().zip(objects).enumerate() {
+        for (number, object) in objects.into_iter().enumerate() {
             // One short lock for each object: no reader waits for user code or for the whole.
-            let old = shared.state.read().get(key.as_str()).cloned();
+            let old = shared.state.read().get(object.key_ref()).cloned();
             let object = match &old {
                 Some(old) if is_unchanged(old, &object) => old.clone(),
                 _ => object,
             };
             weight += object.weight();
-            if let Some(double) = next.upsert(key, object, (&values, number)) {
+            if let Some(double) = next.upsert(object, (&values, number)) {
                 weight -= double.weight();
             }
             previous.push(old);
@@ -131,10 +123,7 @@ impl<T: Stored> Writer<T> {
         let removed = {
             let state = shared.state.read();
             let gone = last.table.share();
-            gone.iter()
-                .filter(|slot| state.find(slot.key.as_str()).is_none())
-                .map(|slot| slot.object.clone())
-                .collect()
+            gone.iter().filter(|object| state.find(object.key_ref()).is_none()).cloned().collect()
         };
         drop(writing);
         shared.wake(&version, false);

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use kubestrata_api_types::ObjectKey;
-
 use super::{Index, IndexProblem};
 use crate::Stored;
 
@@ -21,11 +19,11 @@ impl Extracted {
     /// The values of `objects`, and what failed.
     pub(crate) fn of<'a, T: Stored>(
         indexes: &[Index<T>],
-        objects: impl IntoIterator<Item = (&'a ObjectKey, &'a T)>,
+        objects: impl IntoIterator<Item = &'a T>,
     ) -> (Self, Vec<IndexProblem>) {
         let mut extracted = Self { indexes: indexes.len(), ..Self::default() };
         let mut problems = Vec::new();
-        for (key, object) in objects {
+        for object in objects {
             for index in indexes {
                 let start = extracted.values.len();
                 let (text, values) = (&mut extracted.text, &mut extracted.values);
@@ -43,7 +41,7 @@ impl Extracted {
                         extracted.values.truncate(start);
                         extracted.cells.push(None);
                         let index = index.name().clone();
-                        problems.push(IndexProblem { index, key: key.clone(), failure });
+                        problems.push(IndexProblem { index, key: object.key(), failure });
                     }
                 }
             }

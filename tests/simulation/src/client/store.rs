@@ -9,7 +9,7 @@ use crate::truth::{Follower, Objects, Place, Seen};
 
 /// All objects of a store.
 pub(super) fn contents<T: Stored>(reader: &Reader<T>) -> Objects {
-    reader.freeze().iter().map(|(key, object)| (key.to_string(), Seen::of(object))).collect()
+    reader.freeze().iter().map(|object| (object.key().to_string(), Seen::of(object))).collect()
 }
 
 /// The store must be what the server was at the store's version, at every instant.
@@ -25,7 +25,7 @@ pub(super) fn check_store<T: Stored>(
 ) {
     let frozen = reader.freeze();
     let have: Objects =
-        frozen.iter().map(|(key, object)| (key.to_string(), Seen::of(object))).collect();
+        frozen.iter().map(|object| (object.key().to_string(), Seen::of(object))).collect();
     let truth = sim.truth(view.kind);
     let Some(follower) = follower else {
         for (key, seen) in &have {
