@@ -1,6 +1,6 @@
 //! One change in the queue, and a batch of them.
 
-use kubestrata_api_types::{Object, ObjectKey, ResourceVersion, Snapshot, Unreadable};
+use kubestrata_api_types::{KeyRef, Object, ObjectKey, ResourceVersion, Snapshot, Unreadable};
 
 /// One change, as a consumer gets it (client-go `Delta`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,20 @@ impl<T: Object> Delta<T> {
         }
     }
 
+    /// The same key, borrowed.
+    pub fn key_ref(&self) -> Option<KeyRef<'_>> {
+        match self {
+            Self::Added(object)
+            | Self::Updated(object)
+            | Self::Replaced(object)
+            | Self::Sync(object)
+            | Self::Deleted(Deleted::Observed(object)) => Some(object.key_ref()),
+            Self::Deleted(Deleted::Missed(tombstone)) => Some(tombstone.key.borrowed()),
+            Self::Unreadable(unreadable) => unreadable.key.as_ref().map(ObjectKey::borrowed),
+            Self::ReplacedAll(_) | Self::SyncAll | Self::Bookmark(_) => None,
+        }
+    }
+
     /// The object's state that the delta carries, if it carries one; of a deletion the last that is known.
     pub fn object(&self) -> Option<&T> {
         match self {
@@ -65,7 +79,7 @@ impl<T: Object> Delta<T> {
     pub(crate) fn set_nameless_apart(snapshot: &mut Snapshot<T>) {
         let Snapshot { items, unreadable, .. } = snapshot;
         items.retain(|object| {
-            let usable = !object.name().is_empty();
+            let usable = !object.key_ref().is_nameless();
             if !usable {
                 unreadable.push(nameless(object));
             }

@@ -1,9 +1,11 @@
 //! The state as it is gathered, object by object.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::mem;
 
-use kubestrata_api_types::{Object, ObjectKey, ResourceVersion, Snapshot, Unreadable};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use kubestrata_api_types::{KeyRef, Object, ObjectKey, ResourceVersion, Snapshot, Unreadable};
 
 use crate::{Config, ReflectorError};
 
@@ -14,7 +16,9 @@ pub(crate) type Weigher<T> = fn(&T) -> usize;
 #[derive(Debug)]
 pub(crate) struct Gather<T> {
     items: Vec<T>,
-    index: HashMap<ObjectKey, usize>,
+    hasher: DefaultHashBuilder,
+    /// Where each object is in `items`. Their keys are in the objects, and nowhere else.
+    index: HashTable<u32>,
     /// Those that became readable or went away leave a hole.
     unreadable: Vec<Option<Unreadable>>,
     /// Where they are, by key where that is known.
@@ -29,7 +33,8 @@ impl<T: Object> Gather<T> {
     pub(crate) fn new(weigh: Weigher<T>) -> Self {
         Self {
             items: Vec::new(),
-            index: HashMap::new(),
+            hasher: DefaultHashBuilder::default(),
+            index: HashTable::new(),
             unreadable: Vec::new(),
             unread: HashMap::new(),
             holes: 0,
@@ -52,48 +57,64 @@ impl<T: Object> Gather<T> {
 
     /// Adds or replaces an object; says whether its key is new.
     pub(crate) fn put(&mut self, object: T) -> bool {
-        let key = object.key();
-        self.forget_unreadable(&key);
+        self.forget_unreadable(object.key_ref());
         self.bytes = self.bytes.saturating_add(self.weight(&object));
-        match self.index.get(&key) {
-            Some(&at) => {
-                let old = mem::replace(&mut self.items[at], object);
+        match self.find(object.key_ref()) {
+            Some(at) => {
+                let old = mem::replace(&mut self.items[at as usize], object);
                 self.bytes = self.bytes.saturating_sub(self.weight(&old));
                 false
             }
             None => {
-                self.index.insert(key, self.items.len());
+                let hash = self.hasher.hash_one(object.key_ref());
+                let at = place(self.items.len());
                 self.items.push(object);
+                let (hasher, items) = (&self.hasher, &self.items);
+                let hash_of = |at: &u32| hasher.hash_one(items[*at as usize].key_ref());
+                self.index.insert_unique(hash, at, hash_of);
                 true
             }
         }
     }
 
+    fn find(&self, key: KeyRef<'_>) -> Option<u32> {
+        let is_it = |at: &u32| self.items[*at as usize].key_ref() == key;
+        self.index.find(self.hasher.hash_one(key), is_it).copied()
+    }
+
     /// Removes an object.
     pub(crate) fn remove(&mut self, object: &T) {
-        let key = object.key();
-        self.forget_unreadable(&key);
-        let Some(at) = self.index.remove(&key) else { return };
-        let old = self.items.swap_remove(at);
-        self.bytes = self.bytes.saturating_sub(self.weight(&old));
-        if let Some(moved) = self.items.get(at) {
-            self.index.insert(moved.key(), at);
+        let key = object.key_ref();
+        self.forget_unreadable(key);
+        let items = &self.items;
+        let is_it = |at: &u32| items[*at as usize].key_ref() == key;
+        let Ok(entry) = self.index.find_entry(self.hasher.hash_one(key), is_it) else { return };
+        let (at, _) = entry.remove();
+        let last = place(self.items.len() - 1);
+        if at != last {
+            // The last object takes the place of the one that goes.
+            let hash = self.hasher.hash_one(self.items[last as usize].key_ref());
+            if let Some(moved) = self.index.find_mut(hash, |other| *other == last) {
+                *moved = at;
+            }
         }
+        let old = self.items.swap_remove(at as usize);
+        self.bytes = self.bytes.saturating_sub(self.weight(&old));
     }
 
     /// Notes an object that cannot be read; an older state of it stays.
     pub(crate) fn note(&mut self, unreadable: Unreadable) {
         if let Some(key) = &unreadable.key {
-            self.forget_unreadable(key);
+            self.forget_unreadable(key.borrowed());
             self.unread.insert(key.clone(), self.unreadable.len());
         }
         self.unreadable.push(Some(unreadable));
     }
 
-    fn forget_unreadable(&mut self, key: &ObjectKey) {
+    fn forget_unreadable(&mut self, key: KeyRef<'_>) {
         // Most states have none, and then no key is looked up.
         if !self.unread.is_empty()
-            && let Some(at) = self.unread.remove(key)
+            && let Some(at) = self.unread.remove(&key.to_key())
         {
             self.unreadable[at] = None;
             self.holes += 1;
@@ -112,4 +133,8 @@ impl<T: Object> Gather<T> {
     fn weight(&self, object: &T) -> u64 {
         u64::try_from((self.weigh)(object)).unwrap_or(u64::MAX)
     }
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("a state has fewer than 2^32 objects")
 }
