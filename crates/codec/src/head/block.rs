@@ -23,6 +23,7 @@ struct Head {
     resource: Arc<ResourceType>,
     /// The resource version, where it is a number.
     version: u64,
+    /// 0 is none.
     generation: i64,
     /// Seconds of the deletion timestamp, and nanoseconds below.
     deletion: i64,
@@ -43,10 +44,8 @@ struct Head {
 const WHOLE: u8 = 1;
 /// Positions take eight bytes, not four.
 const WIDE: u8 = 2;
-/// There is a generation.
-const GENERATION: u8 = 4;
 /// There is a deletion timestamp.
-const DELETION: u8 = 8;
+const DELETION: u8 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
@@ -104,7 +103,6 @@ impl Block {
             version_is,
             flags: flag(kept.whole, WHOLE)
                 | flag(wide, WIDE)
-                | flag(builder.generation.is_some(), GENERATION)
                 | flag(builder.deletion_timestamp.is_some(), DELETION),
         };
         let table = count * if wide { 8 } else { 4 };
@@ -239,7 +237,7 @@ impl Block {
     }
 
     pub(crate) fn generation(&self) -> Option<i64> {
-        self.flag(GENERATION).then_some(self.head().generation)
+        Some(self.head().generation).filter(|generation| *generation != 0)
     }
 
     pub(crate) fn deletion_timestamp(&self) -> Option<Timestamp> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubestrata_api_types::Scope::{Cluster, Namespaced};
 use kubestrata_api_types::{
@@ -68,7 +69,7 @@ fn frames_items_depth_and_strings_end_exactly_at_their_limit() {
         let size = event.len() - if format == Format::Json { 1 } else { 4 };
         let watch = |limits: Limits| {
             let mut decoder = WatchDecoder::new(Collection::new(pods.clone()), format, limits);
-            decoder.push(&event);
+            decoder.push(Bytes::copy_from_slice(&event));
             decoder.next().map(Option::unwrap)
         };
         let frames = |frame_bytes| Limits { frame_bytes, ..Limits::DEFAULT };
@@ -82,7 +83,7 @@ fn frames_items_depth_and_strings_end_exactly_at_their_limit() {
             let limits = Limits { item_bytes, ..Limits::DEFAULT };
             let mut decoder = ListDecoder::new(Collection::new(pods.clone()), format, limits);
             let meta = ListMeta::default();
-            decoder.push(&match format {
+            decoder.push(Bytes::from(match format {
                 Format::Json => {
                     let list = collection::json(JsonStyle::Typed, "v1", "PodList", &meta);
                     [&list.head, object, &list.tail].concat()
@@ -93,7 +94,7 @@ fn frames_items_depth_and_strings_end_exactly_at_their_limit() {
                     let item = collection::protobuf_item_head(object.len());
                     [&head, &item, object, collection::PROTOBUF_TAIL].concat()
                 }
-            });
+            }));
             while let Some(part) = decoder.next()? {
                 assert!(!matches!(part, ListPart::Unreadable(_)));
             }
@@ -115,7 +116,8 @@ fn frames_items_depth_and_strings_end_exactly_at_their_limit() {
     let read = |depth| {
         let limits = Limits { depth, ..Limits::DEFAULT };
         let mut decoder = WatchDecoder::new(Collection::new(pods.clone()), Format::Json, limits);
-        decoder.push(&frame::encode(EventType::Added, Format::Json, &pods, text.as_bytes()));
+        let frame = frame::encode(EventType::Added, Format::Json, &pods, text.as_bytes());
+        decoder.push(Bytes::from(frame));
         decoder.next().unwrap().unwrap()
     };
     assert!(matches!(read(4), Event::Added(_)));

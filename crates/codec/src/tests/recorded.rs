@@ -132,7 +132,7 @@ fn watch_frames_become_lines_and_frames_again() {
     }
     let events = |format, bytes: &[u8]| {
         let mut decoder = WatchDecoder::new(maps(), format, Limits::default());
-        decoder.push(bytes);
+        decoder.push(Bytes::copy_from_slice(bytes));
         let mut log = Vec::new();
         while let Some(event) = decoder.next().unwrap() {
             log.push(event.object().map_or_else(|| format!("{event:?}"), head));
