@@ -229,9 +229,26 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
         let mut all = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            all.push(entry);
+        while let Some((Key(key), value)) = entries.next_entry()? {
+            all.push((key, value));
         }
         Ok(Node::Map(all))
+    }
+}
+
+/// A key. One that is no text becomes text, as in Go, which makes JSON of YAML before it looks at it.
+struct Key(String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut text = String::new();
+        match Node::deserialize(deserializer)? {
+            Node::Text(key) => key.expose_secret().clone_into(&mut text),
+            Node::List(_) | Node::Map(_) => {
+                return Err(serde::de::Error::custom("a key that is no scalar"));
+            }
+            scalar => scalar.inline(&mut text),
+        }
+        Ok(Self(text))
     }
 }

@@ -159,6 +159,15 @@ fn what_cannot_be_is_not_written() {
     assert_eq!(Kubeconfig::read(&path).unwrap().current_context(), Some("other"));
 }
 
+#[test]
+fn keys_that_are_no_text_become_text() {
+    let file =
+        Kubeconfig::parse("x: {1: a, true: b, -2.5: c, ~: d}\ncontexts: []\n", Path::new("x"));
+    assert_eq!(file.unwrap().contexts().count(), 0);
+    let node = tree("{1: a, true: b, -2.5: c, ~: d}");
+    assert_eq!(node.render().expose_secret(), "\"1\": a\n\"true\": b\n\"-2.5\": c\n\"null\": d\n");
+}
+
 /// Trees at random, from a fixed seed: what is rendered reads as what it was.
 #[test]
 fn any_tree_survives() {
