@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kubestrata_api_types::{FieldSelector, LabelSelector, ShardSelector, SystemWorld, World};
 
-use crate::{Failure, Metrics};
+use crate::{Failure, Fallbacks, Metrics};
 
 /// Configuration of a [`Reflector`](crate::Reflector).
 #[derive(Debug, Clone)]
@@ -17,7 +17,8 @@ pub struct Config {
     /// Only objects with these field values. Default: all.
     pub fields: FieldSelector,
     /// KEP-5866: only this part of the collection. Default: all. It is asked of the server; what a server that does not
-    /// know shards sends beside it is left out here, and the status says so.
+    /// know shards sends beside it is left out here, and the status says so; versions of what is left out are passed on
+    /// as bookmarks.
     pub shard: Option<ShardSelector>,
     /// Whether to ask for a streaming list (KEP-3157) before a plain one. Default true, as client-go since 1.35.
     pub streaming: bool,
@@ -30,6 +31,8 @@ pub struct Config {
     /// How long plain lists are made without asking for a streaming one, once a streaming list has failed and the plain
     /// list after it has not. Default 10 min; client-go asks again at each relist.
     pub fallback_for: Duration,
+    /// Where that is remembered, by resource. Default: a memory of this configuration and its clones.
+    pub fallbacks: Fallbacks,
     /// How long streaming lists may be tried for one state, all tries and delays together, before a plain list is made
     /// instead: what ends a streaming list that goes on for ever. Default 15 min: longer than any one of them may live.
     /// Time in which the server refuses connections does not count.
@@ -79,6 +82,7 @@ impl Default for Config {
             streaming_tries: 3,
             streaming_stall: Duration::from_secs(75),
             fallback_for: Duration::from_secs(600),
+            fallbacks: Fallbacks::default(),
             streaming_time: Duration::from_secs(900),
             page_size: None,
             list_pages: 20_000,

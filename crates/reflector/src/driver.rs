@@ -146,6 +146,9 @@ impl<T: Object> Reflector<T> {
         // Read once: a turn is short, and the clock is not free at a hundred thousand events per second.
         let mut now = self.now();
         for _ in 0..TURN {
+            if self.machine.begins() {
+                self.recall_fallback();
+            }
             let step = self.machine.step(now);
             self.tell();
             let deadline = match step {
@@ -187,6 +190,21 @@ impl<T: Object> Reflector<T> {
         // A state that is ready in full would else keep its thread until it is gathered.
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Takes over what another reflector of the same memory has found out.
+    fn recall_fallback(&mut self) {
+        let until = self.config.fallbacks.until(&self.collection.resource);
+        let until = until.map(|at| Tick::from_origin(at.saturating_duration_since(self.origin)));
+        self.machine.fall_back_until(until);
+    }
+
+    /// Tells the others that a plain list was made where a streaming one had failed.
+    fn share_fallback(&self) {
+        if let Some(until) = self.machine.fallback_until() {
+            let until = self.origin + until.since_origin().min(FOREVER);
+            self.config.fallbacks.remember(&self.collection.resource, until);
+        }
     }
 
     fn begin_list(&mut self, options: ListOptions) {
@@ -234,6 +252,7 @@ impl<T: Object> Reflector<T> {
                 None => {
                     self.io = Io::Nothing;
                     self.machine.on_list_end(now);
+                    self.share_fallback();
                 }
             },
             Io::Watching(stream) => match std::task::ready!(stream.as_mut().poll_next(cx)) {

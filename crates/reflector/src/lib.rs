@@ -15,6 +15,7 @@ mod gather;
 mod state;
 
 mod driver;
+mod fallbacks;
 mod metrics;
 mod status;
 
@@ -24,6 +25,7 @@ mod tests;
 pub use self::config::{Backoff, Config, Consistency, FailureHook};
 pub use self::driver::Reflector;
 pub use self::failure::{During, Failure, Recovery, ReflectorError, ShardRefused};
+pub use self::fallbacks::Fallbacks;
 pub use self::metrics::Metrics;
 pub use self::status::{
     Checked, Difference, Failing, LastCheck, LastFailure, Phase, ReflectorStatus, StatusHandle,

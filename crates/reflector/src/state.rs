@@ -232,6 +232,23 @@ impl<T: Object> Machine<T> {
         self.falling_back || self.fallback_until.is_some()
     }
 
+    /// Whether the next step begins to get the state.
+    pub(crate) fn begins(&self) -> bool {
+        matches!(self.phase, Phase::Begin) && self.ready.is_empty()
+    }
+
+    /// No streaming list before this time, if one was to be tried.
+    pub(crate) fn fallback_until(&self) -> Option<Tick> {
+        self.fallback_until
+    }
+
+    /// Another has found out that streaming lists fail.
+    pub(crate) fn fall_back_until(&mut self, until: Option<Tick>) {
+        if self.config.streaming {
+            self.fallback_until = self.fallback_until.max(until);
+        }
+    }
+
     pub(crate) fn note(&mut self) -> Option<Note> {
         self.notes.pop_front()
     }

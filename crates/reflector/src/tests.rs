@@ -16,7 +16,7 @@ use expect_test::Expect;
 use kubestrata_testkit::{FakeWorld, Scripted, Thing, describe, show_update, things};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Config, FailureHook, Reflector, ReflectorStatus};
+use crate::{Config, FailureHook, Fallbacks, Reflector, ReflectorStatus};
 
 /// A reflector over a script, and the log of requests, updates and failures in the order in which they happened.
 struct Run {
@@ -54,6 +54,8 @@ impl Run {
         let hook = Arc::clone(&log);
         let config = Config {
             world: Arc::new(FakeWorld::new(1)),
+            // A server of its own.
+            fallbacks: Fallbacks::default(),
             on_failure: Some(FailureHook::new(move |failure| {
                 hook.line(&format!(
                     "! {}: {}; {}",

@@ -52,3 +52,41 @@ async fn a_factory_shares_by_shard() {
     settle().await;
     assert!(factory.get(&shard(0)).is_none() && factory.get(&shard(1)).is_some());
 }
+
+/// What one informer has found out of a resource, the others of its factory need not try, for as long as it counts; another
+/// factory does.
+#[tokio::test(start_paused = true)]
+async fn a_factory_remembers_which_kinds_do_not_stream() {
+    let server = server(
+        "422 | list@1: n/a | watch: wait=200s | list@1: m/b | watch: wait=200s | watch: +k/c@1 end@1 \
+         | watch: end@1",
+    );
+    let source = Arc::new(server.clone());
+    let mut config = Config::default();
+    config.reflector.fallback_for = Duration::from_secs(60);
+    let factory = InformerFactory::new(source.clone(), config);
+    factory.start();
+    let in_namespace = |name| factory.informer(things().in_namespace(name));
+    let first = in_namespace("n");
+    settle().await;
+    let second = in_namespace("m");
+    settle().await;
+    assert_eq!((stored(&first).as_str(), stored(&second).as_str()), ("n/a@1", "m/b@1"));
+    assert!(first.status().reflector.fallback && second.status().reflector.fallback);
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    let third = in_namespace("k");
+    settle().await;
+    assert!(third.has_synced() && !third.status().reflector.fallback, "it is over");
+    let other = InformerFactory::new(source, Config::default()).informer(things());
+    other.start();
+    settle().await;
+    expect_test::expect![[r#"
+        watch rv="" match=NotOlderThan initial bookmarks
+        list rv="0" limit=500
+        watch rv="1" bookmarks
+        list rv="0" limit=500
+        watch rv="1" bookmarks
+        watch rv="" match=NotOlderThan initial bookmarks
+        watch rv="" match=NotOlderThan initial bookmarks"#]]
+    .assert_eq(&server.requests().join("\n"));
+}

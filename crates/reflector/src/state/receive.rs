@@ -49,7 +49,9 @@ impl<T: Object> Machine<T> {
             }
             Phase::Watching(watching) => {
                 let versioned = watching.versioned;
-                if let Some(version) = watching.on_event(&event) {
+                let version = watching.on_event(&event);
+                let proven = version.is_some();
+                if let Some(version) = version {
                     if versioned && version.is_at_least(&self.last) == Some(false) {
                         let error =
                             ReflectorError::WentBack { last: self.last.clone(), got: version };
@@ -59,6 +61,11 @@ impl<T: Object> Machine<T> {
                 }
                 if !foreign {
                     self.ready.push_back(Update::Event(event));
+                } else if proven {
+                    // Whoever waits for a version must not wait for an object of this shard.
+                    let resource_version = self.last.clone();
+                    let bookmark = Bookmark { resource_version, initial_events_end: false };
+                    self.ready.push_back(Update::Event(Event::Bookmark(bookmark)));
                 }
             }
             _ => debug_assert!(false, "only watches bring events"),

@@ -65,6 +65,7 @@ async fn a_server_without_shards() {
         assert!(!run.text().contains(&format!("{x}@")) && !run.text().contains(&format!("{y}@")));
         assert!(run.server.requests().last().unwrap().contains("watch rv=\"12\""));
         assert!(run.status().shard_ignored);
+        assert_eq!(run.status().resource_version, 12.into(), "the consumer has all up to it");
         let checked = run.status().last_check.map(|last| format!("{:?}", last.found));
         assert_eq!(checked.unwrap_or_else(|| "Equal(1)".into()), "Equal(1)");
     }
