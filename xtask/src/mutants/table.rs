@@ -70,7 +70,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                         resource_version: 1.into(),
                         initial_events_end: true,
                     };
-                    self.streamed(end, now);
+                    self.on_event(kubestrata_api_types::Event::Bookmark(end), now);
                     self.phase = Phase::BeginWatch;
                     return;
                 }
