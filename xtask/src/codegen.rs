@@ -118,9 +118,7 @@ fn table(schema: &Value) -> Option<String> {
     merges.dedup();
 
     let mut out = String::from(HEAD);
-    out.push_str(
-        "use super::Type::{self, *};\nuse super::{Field, Kind, Merge, Message, Name};\n\n",
-    );
+    out.push_str("use super::Type::{self, *};\nuse super::{Field, Kind, Merge, Message};\n\n");
     kinds(schema, &schema_of, &mut out)?;
     writeln!(out, "pub(super) const OBJECT_META: usize = {};", schema_of.index.get(OBJECT_META)?)
         .ok()?;
@@ -135,7 +133,7 @@ fn table(schema: &Value) -> Option<String> {
         )
         .ok()?;
     }
-    out.push_str("];\n\nconst fn f(name: &'static str, number: u8, ty: Type, flags: u8, merge: u8) -> Field {\n    Field { name, number, ty, flags, merge }\n}\n\nconst fn n(path: [u8; 3], place: u8, length: u8) -> Name {\n    Name { path, place, length }\n}\n\n");
+    out.push_str("];\n\nconst fn f(name: &'static str, number: u8, ty: Type, flags: u8, merge: u8) -> Field {\n    Field { name, number, ty, flags, merge }\n}\n\n");
     writeln!(out, "pub(super) static MESSAGES: [Message; {}] = [", schema_of.messages.len())
         .ok()?;
     for (name, fields) in &schema_of.messages {
@@ -227,18 +225,27 @@ fn message(
             Ok(index) => u8::try_from(index + 1).ok()?,
             Err(_) => 0,
         };
+        let flags = field.flags | if is_nil(field, of)? { NIL } else { 0 };
         let ty = ty(field.ty, of)?;
-        let nil = field.flags & (REPEATED | MAP | POINTER) != 0
-            || ty == "Bytes"
-            || ty.starts_with("List(");
-        let flags = field.flags | if nil { NIL } else { 0 };
         writeln!(out, "        f({:?}, {}, {ty}, {flags}, {merge}),", field.name, field.number)
             .ok()?;
     }
-    let names = names(fields, of)?;
+    let mut names = Vec::new();
+    flatten(fields, of, &mut (Vec::new(), Vec::new()), &mut names)?;
+    names.sort_by(|left, right| left.numbers.cmp(&right.numbers));
+    // Writers keep one bit per place.
+    if names.len() > 63 {
+        return None;
+    }
+    let ways: Vec<[usize; 3]> = names.iter().map(|name| name.way).collect();
+    let written = names.iter().rev().fold(0_u64, |bits, name| bits << 1 | u64::from(!name.is_nil));
+    let is_flat = fields.iter().all(|field| field.flags & INLINE == 0);
+    let written = if is_flat { format!("Some({written:#x})") } else { "None".to_owned() };
+    let texts: Vec<&str> = names.iter().map(|name| name.text).collect();
+    let (seed, index) = index(&texts)?;
     writeln!(
         out,
-        "    ], slots: &{slots:?}, names: &[{names}], zeros: {zeros:#x}, is_kind: {} }},",
+        "    ], slots: &{slots:?}, ways: &{ways:?}, index: &{index:?}, seed: {seed:#x}, zeros: {zeros:#x}, written: {written}, is_kind: {} }},",
         of.kinds.contains(name)
     )
     .ok()
@@ -257,32 +264,29 @@ fn has_zero(field: &Field<'_>) -> bool {
     }
 }
 
-/// The JSON names of a message, sorted: the way to each field, its place on the wire, and the length of its name.
-fn names(fields: &[Field<'_>], of: &Schema<'_>) -> Option<String> {
-    let mut names = Vec::new();
-    flatten(fields, of, &mut (Vec::new(), Vec::new()), &mut names)?;
-    let mut order: Vec<&Vec<u64>> = names.iter().map(|(_, _, numbers)| numbers).collect();
-    order.sort_unstable();
-    let mut shown = names
-        .iter()
-        .map(|(name, [a, b, c], numbers)| {
-            let place = order.binary_search(&numbers).ok()?;
-            // Writers keep one bit per place.
-            (place < 64 && name.len() < 256)
-                .then(|| (*name, format!("n([{a}, {b}, {c}], {place}, {})", name.len())))
-        })
-        .collect::<Option<Vec<_>>>()?;
-    shown.sort_unstable();
-    Some(shown.into_iter().map(|(_, shown)| shown).collect::<Vec<_>>().join(", "))
+/// Whether Go knows the field as absent: a pointer, list, map, or bytes.
+fn is_nil(field: &Field<'_>, of: &Schema<'_>) -> Option<bool> {
+    let ty = ty(field.ty, of)?;
+    let is_listed = ty == "Bytes" || ty.starts_with("List(");
+    Some(is_listed || field.flags & (REPEATED | MAP | POINTER) != 0)
 }
 
-/// The JSON names of a message with the way to each through inlined messages, as positions counted from one and as the
-/// numbers of the fields.
+/// A JSON name of a message.
+struct Name<'a> {
+    text: &'a str,
+    /// The way through inlined messages, as positions counted from one.
+    way: [usize; 3],
+    /// The same as the numbers of the fields.
+    numbers: Vec<u64>,
+    is_nil: bool,
+}
+
+/// The JSON names of a message, through inlined messages.
 fn flatten<'a>(
     fields: &[Field<'a>],
     of: &Schema<'a>,
     way: &mut (Vec<usize>, Vec<u64>),
-    names: &mut Vec<(&'a str, [usize; 3], Vec<u64>)>,
+    names: &mut Vec<Name<'a>>,
 ) -> Option<()> {
     for (index, field) in fields.iter().enumerate() {
         way.0.push(index + 1);
@@ -292,12 +296,47 @@ fn flatten<'a>(
         } else {
             let mut full = [0; 3];
             full.get_mut(..way.0.len())?.copy_from_slice(&way.0);
-            names.push((field.name, full, way.1.clone()));
+            let (numbers, is_nil) = (way.1.clone(), is_nil(field, of)?);
+            names.push(Name { text: field.name, way: full, numbers, is_nil });
         }
         way.0.pop();
         way.1.pop();
     }
     Some(())
+}
+
+/// A seed with which the names have different hashes, and by hash the place of the name, or of any other.
+fn index(names: &[&str]) -> Option<(u64, Vec<usize>)> {
+    const SEEDS: u64 = 4000;
+    let smallest = names.len().next_power_of_two();
+    for slots in [smallest, smallest * 2, smallest * 4] {
+        for attempt in 0..SEEDS {
+            let seed = (2 * attempt + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut index = vec![None; slots];
+            let is_free = |(place, name): (usize, &&str)| {
+                index[hash(name, seed, slots)].replace(place).is_none()
+            };
+            if names.iter().enumerate().all(is_free) {
+                return Some((seed, index.into_iter().map(Option::unwrap_or_default).collect()));
+            }
+        }
+    }
+    None
+}
+
+/// As `hash` in `crates/codec/src/schema.rs`, where a test looks up every name.
+fn hash(name: &str, seed: u64, slots: usize) -> usize {
+    let name = name.as_bytes();
+    let word =
+        |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+    let (head, tail) = match name.len() {
+        0..4 => (name.iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte)), 0),
+        length @ 4..8 => (word(&name[..4]), word(&name[length - 4..])),
+        length => (word(&name[..8]), word(&name[length - 8..])),
+    };
+    let mixed: u64 =
+        (head ^ tail.rotate_left(29)).wrapping_add(name.len() as u64).wrapping_mul(seed);
+    usize::try_from(((mixed >> 32) * slots as u64) >> 32).unwrap_or_default()
 }
 
 fn ty(name: &str, of: &Schema<'_>) -> Option<String> {

@@ -126,10 +126,17 @@ pub struct Message {
     fields: &'static [Field],
     /// By field number: position in `fields` counted from one, or zero.
     slots: &'static [u8],
-    /// The JSON names sorted, fields of inlined messages among them.
-    names: &'static [Name],
+    /// By place on the wire, inlined messages unfolded: the way to the field, as positions counted from one, through
+    /// inlined messages.
+    ways: &'static [[u8; 3]],
+    /// By [`hash`] of the JSON name: the place of its field, or of any other.
+    index: &'static [u8],
+    /// Makes the hashes of the names differ.
+    seed: u64,
     /// By position in `fields`: JSON shows the field even when the wire lacks it.
     zeros: u64,
+    /// By place on the wire: Go writes the field even when it is zero. `None` if other messages are inlined.
+    written: Option<u64>,
     /// JSON may hold `apiVersion` and `kind`, which the message has no fields for.
     is_kind: bool,
 }
@@ -147,12 +154,12 @@ impl Message {
 
     /// The field of a protobuf number.
     pub fn by_number(&self, number: u32) -> Option<&'static Field> {
-        self.position(number).map(|position| &self.fields[position])
+        self.position(usize::try_from(number).ok()?).map(|position| &self.fields[position])
     }
 
     /// The field of a JSON name, looked for in inlined messages too.
     pub fn by_name(&self, name: &str) -> Option<&'static Field> {
-        self.find(name, &mut 0).map(|(field, _)| field)
+        self.find(name).map(|(field, _)| field)
     }
 
     /// The message at a position in the table, as [`Type::Nested`] holds it.
@@ -160,8 +167,9 @@ impl Message {
         &table::MESSAGES[usize::from(index)]
     }
 
-    pub(crate) fn position(&self, number: u32) -> Option<usize> {
-        let slot = *self.slots.get(usize::try_from(number).ok()?)?;
+    #[inline]
+    pub(crate) fn position(&self, number: usize) -> Option<usize> {
+        let slot = *self.slots.get(number)?;
         usize::from(slot).checked_sub(1)
     }
 
@@ -182,32 +190,27 @@ impl Message {
 
     /// How many fields JSON may show, those of inlined messages among them: the places of [`Message::find`] are below.
     pub(crate) fn places(&self) -> usize {
-        self.names.len()
+        self.ways.len()
     }
 
     /// The field of a JSON name, with its place among all fields in the order of the wire, inlined messages unfolded.
-    ///
-    /// `hint` is where to look first, and is moved on, since most producers write their fields in alphabetical order, and
-    /// leave some out.
-    pub(crate) fn find(&self, name: &str, hint: &mut usize) -> Option<(&'static Field, u8)> {
-        let (before, after) = self.names.split_at_checked(*hint)?;
-        for (passed, known) in after.iter().chain(before).enumerate() {
-            // Comparing lengths alone passes over most others, and there are not many.
-            if usize::from(known.length) == name.len() {
-                let field = self.follow(known.path);
-                if field.name == name {
-                    *hint = passed.checked_sub(after.len()).unwrap_or(*hint + passed) + 1;
-                    return Some((field, known.place));
-                }
-            }
-        }
-        None
+    #[inline]
+    pub(crate) fn find(&self, name: &str) -> Option<(&'static Field, u8)> {
+        let place = *self.index.get(hash(name, self.seed, self.index.len()))?;
+        let field = self.by_place(place)?;
+        (field.name == name).then_some((field, place))
     }
 
-    /// The field at a place that [`Message::find`] gave. This searches.
+    /// The field at a place.
+    #[inline]
     pub(crate) fn by_place(&self, place: u8) -> Option<&'static Field> {
-        let known = self.names.iter().find(|known| known.place == place)?;
-        Some(self.follow(known.path))
+        self.ways.get(usize::from(place)).map(|way| self.follow(*way))
+    }
+
+    /// The places of the fields that Go writes even when they are zero, one bit each. `None` for a message that has
+    /// others inlined.
+    pub(crate) fn written(&self) -> Option<u64> {
+        self.written
     }
 
     /// The field at the end of a way.
@@ -219,14 +222,24 @@ impl Message {
     }
 }
 
-/// A JSON name of a message.
-struct Name {
-    /// The way to its field: positions counted from one, through inlined messages.
-    path: [u8; 3],
-    /// Its place in the order of the wire.
-    place: u8,
-    /// Of the name, in bytes.
-    length: u8,
+/// Below `slots`, a power of two. The generator of the table chose a `seed` for each message with which the names of its
+/// fields do not meet, so that one look tells the only field that a name can be.
+#[inline]
+fn hash(name: &str, seed: u64, slots: usize) -> usize {
+    let name = name.as_bytes();
+    // Hardly any name is longer than two words.
+    let (head, tail) = match (name.first_chunk(), name.last_chunk()) {
+        (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+        _ => match (name.first_chunk(), name.last_chunk()) {
+            (Some(head), Some(tail)) => {
+                (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into())
+            }
+            _ => (name.iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte)), 0),
+        },
+    };
+    let mixed = (head ^ tail.rotate_left(29)).wrapping_add(name.len() as u64).wrapping_mul(seed);
+    // The topmost bits depend on all others.
+    (((mixed >> 32) * slots as u64) >> 32) as usize
 }
 
 impl Field {
@@ -382,6 +395,16 @@ impl Field {
 
     pub(crate) fn omits_empty(&self) -> bool {
         self.flags & flag::OMIT_EMPTY != 0
+    }
+
+    /// Whether the field is one value, and no message whose zero value JSON lacks.
+    pub(crate) fn is_single(&self) -> bool {
+        self.flags & (flag::REPEATED | flag::MAP | flag::INLINE | flag::OMIT_ZERO) == 0
+    }
+
+    /// Whether the field is absent in JSON when it is empty.
+    pub(crate) fn hides_empty(&self) -> bool {
+        self.flags & (flag::OMIT_EMPTY | flag::POINTER) == flag::OMIT_EMPTY
     }
 
     pub(crate) fn omits_zero(&self) -> bool {

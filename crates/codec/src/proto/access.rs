@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use super::error::{Error, Problem, Step};
 use super::value::{Context, Lead, Run, Source, Text, Value, is_empty, map_entry, zero};
 use super::wire::{self, Order, Wire};
@@ -148,7 +150,20 @@ impl<'de, 'c> Access<'de, 'c> {
     }
 
     /// The next key, whose value becomes the current one.
+    #[inline(never)]
     pub(super) fn next_key(&mut self) -> Result<Option<Key<'de>>, Error> {
+        // Most of the time of a decode is spent here, and most fields are of the most frequent form.
+        if let State::Message(walk) = &mut self.state
+            && let Some(field) = walk.next_short(self.value.context, &mut self.value.source)
+        {
+            self.step = Place::Field(field.name());
+            return Ok(Some(Key(Cow::Borrowed(field.name()))));
+        }
+        self.next_key_in_general()
+    }
+
+    #[inline(never)]
+    fn next_key_in_general(&mut self) -> Result<Option<Key<'de>>, Error> {
         let value = &mut self.value;
         match &mut self.state {
             State::Message(walk) => {
@@ -185,16 +200,17 @@ impl<'de, 'c> Access<'de, 'c> {
         &mut self.value
     }
 
-    /// An error of the value given out last, with its place.
+    /// Gives an error of the value given out last its place.
     #[cold]
-    pub(super) fn placed(&self, error: Error) -> Error {
+    pub(super) fn place(&self, error: &mut Error) {
         match self.step {
-            Place::Field(name) => error.within(Step::Field(name)),
-            Place::Index(index) => error.within(Step::Index(index)),
-            Place::Key(key) => error
-                .within(Step::Key(super::forms::text(key).into_owned()))
-                .or_at(self.value.context.offset(key)),
-            Place::Unnamed => error,
+            Place::Field(name) => error.add(Step::Field(name)),
+            Place::Index(index) => error.add(Step::Index(index)),
+            Place::Key(key) => {
+                error.add(Step::Key(super::forms::text(key).into_owned()));
+                error.set_offset(self.value.context.offset(key));
+            }
+            Place::Unnamed => {}
         }
     }
 }
@@ -208,7 +224,7 @@ pub(super) struct Key<'de>(pub(super) Cow<'de, str>);
 struct Walk<'de> {
     /// The innermost message, and those that it is inlined in.
     frame: Frame<'de>,
-    outer: Vec<Frame<'de>>,
+    outer: SmallVec<[Frame<'de>; 1]>,
     lead: Lead<'de>,
     /// How many of `apiVersion` and `kind` are done.
     leads: u8,
@@ -223,7 +239,38 @@ impl<'de> Walk<'de> {
     ) -> Result<Self, Error> {
         let leads = if matches!(lead, Lead::None) { 2 } else { 0 };
         let frame = Frame::new(context, message, bytes)?;
-        Ok(Self { frame, outer: Vec::new(), lead, leads })
+        Ok(Self { frame, outer: SmallVec::new(), lead, leads })
+    }
+
+    /// The next field if the wire has it, and all that is passed over before it, in the most frequent form; its value goes
+    /// to `source`. If not, [`Walk::next`] knows the next one.
+    #[inline]
+    fn next_short<'c>(
+        &mut self,
+        context: &'c Context<'c>,
+        source: &mut Source<'de, 'c>,
+    ) -> Option<&'static Field> {
+        if context.careful || self.leads < 2 {
+            return None;
+        }
+        let frame = &mut self.frame;
+        loop {
+            let (number, wire, rest) = wire::short_entry(frame.rest)?;
+            let position = frame.message.position(number)?;
+            let field = &frame.message.fields()[position];
+            // A number that rises was not given out before.
+            if !field.is_single() || number <= frame.last {
+                return None;
+            }
+            (frame.rest, frame.last) = (rest, number);
+            frame.seen |= 1 << position;
+            if field.hides_empty() && is_empty(field.ty(), wire) {
+                continue;
+            }
+            context.pointer.set(field.is_pointer());
+            *source = Source::Wire(field.ty(), wire);
+            return Some(field);
+        }
     }
 
     /// The name of the next field that JSON shows; its value goes to `source`.
@@ -285,7 +332,7 @@ struct Frame<'de> {
     /// By position: the field was given out.
     seen: u64,
     /// The number of the field given out last.
-    last: u32,
+    last: usize,
     /// Known if the walk is careful, else taken for the usual.
     order: Order,
 }
@@ -355,7 +402,7 @@ impl<'de> Frame<'de> {
             {
                 wire = last;
             }
-            if field.omits_empty() && !field.is_pointer() && is_empty(field.ty(), wire) {
+            if field.hides_empty() && is_empty(field.ty(), wire) {
                 continue;
             }
             if field.omits_zero() && wire == Wire::Bytes(&[]) {
@@ -385,7 +432,7 @@ impl<'de> Frame<'de> {
     fn last_part(
         &self,
         context: &Context<'_>,
-        number: u32,
+        number: usize,
         field: &Field,
     ) -> Result<Option<Wire<'de>>, Error> {
         let mut rest = self.rest;

@@ -249,10 +249,12 @@ impl<'de> SeqAccess<'de> for Access<'de, '_> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, Error> {
-        match self.next_element()? {
-            None => Ok(None),
-            Some(value) => seed.deserialize(value).map(Some).map_err(|error| self.placed(error)),
+        let Some(value) = self.next_element()? else { return Ok(None) };
+        let mut result = seed.deserialize(value).map(Some);
+        if let Err(error) = &mut result {
+            self.place(error);
         }
+        result
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -274,7 +276,12 @@ impl<'de> MapAccess<'de> for Access<'de, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
-        seed.deserialize(self.current()).map_err(|error| self.placed(error))
+        // Changed in place: values are large, and `map_err` would move them.
+        let mut result = seed.deserialize(self.current());
+        if let Err(error) = &mut result {
+            self.place(error);
+        }
+        result
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -81,15 +81,25 @@ impl Error {
     /// The same error seen from one level further out.
     #[cold]
     pub(crate) fn within(mut self, step: Step) -> Self {
-        self.0.steps.push(step);
+        self.add(step);
         self
+    }
+
+    /// Adds the step from one level further out.
+    pub(crate) fn add(&mut self, step: Step) {
+        self.0.steps.push(step);
     }
 
     /// Gives the error a place if it has none: errors that a type raises know none.
     #[cold]
     pub(crate) fn or_at(mut self, offset: Option<usize>) -> Self {
-        self.0.offset = self.0.offset.or(offset);
+        self.set_offset(offset);
         self
+    }
+
+    /// The same in place.
+    pub(crate) fn set_offset(&mut self, offset: Option<usize>) {
+        self.0.offset = self.0.offset.or(offset);
     }
 
     /// What is wrong.

@@ -24,18 +24,10 @@ impl Stamp {
         self.length += 1;
     }
 
-    /// `value` in decimal, with at least `width` digits.
-    fn digits(&mut self, value: u64, width: u32) {
-        let mut power = 1_u64;
-        let mut count = 1;
-        while count < width || value / power >= 10 {
-            power *= 10;
-            count += 1;
-        }
-        while power > 0 {
-            self.push(b'0' + (value / power % 10) as u8);
-            power /= 10;
-        }
+    /// `value`, which is below 100, in two digits.
+    fn two(&mut self, value: u64) {
+        self.push(b'0' + (value / 10) as u8);
+        self.push(b'0' + (value % 10) as u8);
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -52,7 +44,8 @@ pub(crate) fn time(seconds: i64, micros: Option<u32>) -> Option<Stamp> {
     let mut stamp = Stamp::new();
     // Outside of these years there is no RFC 3339 form.
     let year = u64::try_from(year).ok().filter(|year| *year <= 9999)?;
-    stamp.digits(year, 4);
+    stamp.two(year / 100);
+    stamp.two(year % 100);
     for (separator, value) in [
         (b'-', month),
         (b'-', day),
@@ -61,11 +54,13 @@ pub(crate) fn time(seconds: i64, micros: Option<u32>) -> Option<Stamp> {
         (b':', of_day % 60),
     ] {
         stamp.push(separator);
-        stamp.digits(value, 2);
+        stamp.two(value);
     }
     if let Some(micros) = micros {
         stamp.push(b'.');
-        stamp.digits(u64::from(micros), 6);
+        for pair in [micros / 10_000, micros / 100 % 100, micros % 100] {
+            stamp.two(u64::from(pair));
+        }
     }
     stamp.push(b'Z');
     Some(stamp)

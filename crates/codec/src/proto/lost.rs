@@ -41,7 +41,7 @@ impl Search {
         Ok(())
     }
 
-    fn note(&mut self, number: u32) {
+    fn note(&mut self, number: usize) {
         let parent = path_text(self.steps.iter());
         let dot = if parent.is_empty() { "" } else { "." };
         let path = format!("{parent}{dot}#{number}");
@@ -93,7 +93,7 @@ impl Search {
         while !rest.is_empty() {
             let (number, wire) = wire::entry(&mut rest)?;
             let Wire::Bytes(schema) = wire else { continue };
-            if !schemas.contains(&(number as usize)) {
+            if !schemas.contains(&number) {
                 continue;
             }
             // JSON shows the second field of this one as a list.

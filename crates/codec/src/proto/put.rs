@@ -30,9 +30,14 @@ fn head(out: &mut Vec<u8>, number: u32, kind: u32, value: u64) {
     if number < SHORT && value < 0x80 {
         out.extend_from_slice(&[(number << 3 | kind) as u8, value as u8]);
     } else {
-        tag(out, number, kind);
-        varint(out, value);
+        long_head(out, number, kind, value);
     }
+}
+
+#[inline(never)]
+fn long_head(out: &mut Vec<u8>, number: u32, kind: u32, value: u64) {
+    tag(out, number, kind);
+    varint(out, value);
 }
 
 /// An entry of bytes, text or a message that is at hand.

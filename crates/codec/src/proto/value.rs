@@ -288,7 +288,7 @@ fn is_blank(ty: Type, wire: Wire<'_>, depth: u16) -> bool {
     let (Type::Nested(_), Some(message)) = (ty, ty.message()) else { return false };
     while !rest.is_empty() {
         let Ok((number, wire)) = wire::entry(&mut rest) else { return false };
-        match message.by_number(number) {
+        match message.position(number).map(|position| &message.fields()[position]) {
             Some(field)
                 if depth < super::DEPTH
                     && !field.is_pointer()
@@ -439,7 +439,7 @@ pub(crate) struct Forms {
 
 impl Forms {
     #[inline]
-    fn fit(self, number: u32, wire: Wire<'_>) -> bool {
+    fn fit(self, number: usize, wire: Wire<'_>) -> bool {
         let bit = 1 << number;
         match wire {
             Wire::Varint(_) => self.bytes & bit == 0,
@@ -473,7 +473,7 @@ impl<'a> Parts<'a> {
         while !rest.is_empty() {
             let start = rest;
             let (number, wire) = wire::entry(&mut rest)?;
-            if let Some(part) = parts.0.get_mut(number as usize - 1) {
+            if let Some(part) = parts.0.get_mut(number - 1) {
                 // Even if another one follows: Go refuses it too.
                 if !forms.fit(number, wire) {
                     return Err(wire::fault(Malformed::WireType, start));
@@ -516,7 +516,7 @@ impl<'a> Parts<'a> {
 pub(crate) struct Run<'de> {
     /// From the first entry on; entries of other fields are passed over.
     rest: &'de [u8],
-    number: u32,
+    number: usize,
     /// Elements still to come.
     pub(crate) left: usize,
     /// What is left of an entry that holds several numbers.
@@ -526,7 +526,7 @@ pub(crate) struct Run<'de> {
 
 impl<'de> Run<'de> {
     /// The entries that follow each other at the front of `rest`, which is moved behind them.
-    pub(crate) fn take(rest: &mut &'de [u8], number: u32, ty: Type) -> Result<Self, Fault> {
+    pub(crate) fn take(rest: &mut &'de [u8], number: usize, ty: Type) -> Result<Self, Fault> {
         let mut run = Self::new(rest, number, ty);
         let mut after = *rest;
         while !after.is_empty() {
@@ -542,7 +542,7 @@ impl<'de> Run<'de> {
     }
 
     /// All entries of the field in the message `rest`, wherever they are.
-    pub(crate) fn gather(rest: &'de [u8], number: u32, ty: Type) -> Result<Self, Fault> {
+    pub(crate) fn gather(rest: &'de [u8], number: usize, ty: Type) -> Result<Self, Fault> {
         let mut run = Self::new(rest, number, ty);
         let mut after = rest;
         while !after.is_empty() {
@@ -554,7 +554,7 @@ impl<'de> Run<'de> {
         Ok(run)
     }
 
-    fn new(rest: &'de [u8], number: u32, ty: Type) -> Self {
+    fn new(rest: &'de [u8], number: usize, ty: Type) -> Self {
         let can_pack = matches!(ty, Type::Bool | Type::Int32 | Type::Int64);
         Self { rest, number, left: 0, packed: &[], can_pack }
     }
@@ -592,10 +592,17 @@ impl<'de> Run<'de> {
 
 /// Key and value of one entry of a map; what is absent is zero.
 pub(crate) fn map_entry<'de>(ty: Type, wire: Wire<'de>) -> Result<(&'de [u8], Wire<'de>), Problem> {
-    let Wire::Bytes(bytes) = wire else { return Err(Problem::WireType) };
-    let forms = Forms { varints: 0, bytes: 0b10 };
-    let parts = Parts::read(bytes, forms).map_err(|fault| Problem::from(fault.malformed))?;
-    Ok((parts.bytes(1).unwrap_or_default(), parts.0[1].unwrap_or_else(|| zero(ty))))
+    let Wire::Bytes(mut rest) = wire else { return Err(Problem::WireType) };
+    let (mut key, mut value) = (&[][..], None);
+    while !rest.is_empty() {
+        match wire::entry(&mut rest).map_err(|fault| Problem::from(fault.malformed))? {
+            (1, Wire::Bytes(bytes)) => key = bytes,
+            (1, _) => return Err(Problem::WireType),
+            (2, wire) => value = Some(wire),
+            _ => {}
+        }
+    }
+    Ok((key, value.unwrap_or_else(|| zero(ty))))
 }
 
 /// The entry that an absent field stands for.

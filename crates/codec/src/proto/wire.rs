@@ -73,11 +73,11 @@ fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
 
 /// Reads a tag: field number and wire type.
 #[inline]
-pub(crate) fn tag(rest: &mut &[u8]) -> Result<(u32, u8), Fault> {
+fn tag(rest: &mut &[u8]) -> Result<(usize, u8), Fault> {
     let start = *rest;
     let tag = varint(rest)?;
     match u32::try_from(tag >> 3) {
-        Ok(number) if number != 0 => Ok((number, (tag & 7) as u8)),
+        Ok(number) if number != 0 => Ok((number as usize, (tag & 7) as u8)),
         _ => Err(fault(Malformed::Tag, start)),
     }
 }
@@ -97,35 +97,45 @@ pub(crate) fn bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Fault> {
 }
 
 /// Reads one entry.
+///
+/// The number is as wide as a register: a narrower one, written to memory by one of two ways and read from it as a
+/// whole, would hold up the processor at every entry.
 #[inline]
-pub(crate) fn entry<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), Fault> {
-    // Most entries have a number below 16, and are small numbers or text of less than 128 bytes: two bytes in front.
-    if let [tag @ 0x08..0x80, second @ ..0x80, tail @ ..] = *rest {
-        match tag & 7 {
-            0 => {
-                *rest = tail;
-                return Ok((u32::from(*tag >> 3), Wire::Varint(u64::from(*second))));
-            }
-            2 => {
-                if let Some((head, tail)) = tail.split_at_checked(usize::from(*second)) {
-                    *rest = tail;
-                    return Ok((u32::from(*tag >> 3), Wire::Bytes(head)));
-                }
-            }
-            _ => {}
-        }
+pub(crate) fn entry<'a>(rest: &mut &'a [u8]) -> Result<(usize, Wire<'a>), Fault> {
+    if let Some((number, wire, tail)) = short_entry(rest) {
+        *rest = tail;
+        return Ok((number, wire));
     }
     any_entry(rest)
 }
 
+/// An entry of the most frequent form, and what is behind it: the number is below 16, and the value a small number or
+/// text of less than 128 bytes, so that there are two bytes in front. `None` if it is any other.
+#[inline]
+pub(crate) fn short_entry(rest: &[u8]) -> Option<(usize, Wire<'_>, &[u8])> {
+    let [tag @ 0x08..0x80, second @ ..0x80, tail @ ..] = rest else { return None };
+    let number = usize::from(*tag >> 3);
+    match tag & 7 {
+        0 => Some((number, Wire::Varint(u64::from(*second)), tail)),
+        2 => {
+            let (head, tail) = tail.split_at_checked(usize::from(*second))?;
+            Some((number, Wire::Bytes(head), tail))
+        }
+        _ => None,
+    }
+}
+
 /// The same in general.
 #[inline(never)]
-fn any_entry<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), Fault> {
+fn any_entry<'a>(rest: &mut &'a [u8]) -> Result<(usize, Wire<'a>), Fault> {
     let start = *rest;
     let (number, kind) = tag(rest)?;
+    // By far the most, asked for apart since a jump by table is hard to foresee.
+    if kind == 2 {
+        return Ok((number, Wire::Bytes(bytes(rest)?)));
+    }
     let wire = match kind {
         0 => Wire::Varint(varint(rest)?),
-        2 => Wire::Bytes(bytes(rest)?),
         1 => Wire::Fixed64(u64::from_le_bytes(fixed(rest)?)),
         5 => Wire::Fixed32(u32::from_le_bytes(fixed(rest)?)),
         _ => return Err(fault(Malformed::Tag, start)),

@@ -55,8 +55,6 @@ struct Open {
     start: usize,
     /// Its first piece.
     first: usize,
-    /// Where the next name is looked for.
-    hint: usize,
     /// By place on the wire: a value of the field was written.
     seen: u64,
     /// A value has begun and not ended.
@@ -313,7 +311,6 @@ impl Writer {
             close,
             start,
             first: self.pieces.len(),
-            hint: 0,
             seen: 0,
             busy: false,
             place: NOWHERE,
@@ -366,7 +363,7 @@ impl Writer {
         let Some(open) = self.opens.last_mut() else { return Ok(Target::Ignored) };
         let target = match open.kind {
             Kind::Message(message) => {
-                let Some((field, place)) = message.find(name, &mut open.hint) else {
+                let Some((field, place)) = message.find(name) else {
                     self.unknown(message, name)?;
                     return Ok(Target::Ignored);
                 };

@@ -14,6 +14,17 @@ fn every_kind_is_found_and_every_name_leads_to_its_field() {
     assert!(kind("apps", "v2", "Deployment").is_none());
 }
 
+/// The field numbers along a way.
+fn numbers(message: &Message, way: [u8; 3]) -> [u32; 3] {
+    let mut message = Some(message);
+    way.map(|position| {
+        let Some(position) = usize::from(position).checked_sub(1) else { return 0 };
+        let field = &message.unwrap().fields[position];
+        message = field.message();
+        field.number()
+    })
+}
+
 fn check_message(message: &Message) {
     for field in message.fields() {
         assert!(std::ptr::eq(message.by_number(field.number()).unwrap(), field));
@@ -26,23 +37,24 @@ fn check_message(message: &Message) {
             }
         }
     }
+    assert_eq!(message.written.is_none(), message.fields().iter().any(Field::is_inline));
+    let mut last = [0; 3];
+    for place in 0..message.places() {
+        let field = message.by_place(u8::try_from(place).unwrap()).unwrap();
+        let (found, at) = message.find(field.name()).unwrap();
+        assert!(std::ptr::eq(found, field) && usize::from(at) == place, "{message:?}");
+        let numbers = numbers(message, message.ways[place]);
+        assert!(numbers > last, "{message:?}");
+        last = numbers;
+        if let Some(written) = message.written {
+            assert_eq!(written >> place & 1 == 0, field.is_nil());
+        }
+    }
+    assert!(message.by_place(u8::try_from(message.places()).unwrap()).is_none());
+    assert!(message.find("").is_none());
     assert!(message.by_number(0).is_none());
     assert!(message.by_number(u32::MAX).is_none());
     assert!(message.by_name("nonsense").is_none());
-}
-
-#[test]
-fn the_hint_changes_nothing_but_the_time() {
-    let pod = kind("", "v1", "Pod").unwrap().by_name("spec").unwrap().message().unwrap();
-    let mut hint = 0;
-    for name in ["containers", "volumes", "activeDeadlineSeconds", "affinity", "x", "hostname"] {
-        let with = pod.find(name, &mut hint);
-        assert_eq!(with.map(|(field, _)| field.name()), pod.by_name(name).map(Field::name));
-        assert!(hint <= pod.places(), "{name}");
-        if let Some((field, place)) = with {
-            assert!(std::ptr::eq(pod.by_place(place).unwrap(), field), "{name}");
-        }
-    }
 }
 
 #[test]

@@ -207,10 +207,11 @@ impl<'c> Writer<'_, 'c> {
                 if self.context.options.skip_managed_fields && field.is_managed_fields() {
                     return Ok(());
                 }
+                let number = field.number() as usize;
                 let run = if ordered {
-                    Run::take(&mut place, field.number(), ty)
+                    Run::take(&mut place, number, ty)
                 } else {
-                    Run::gather(place, field.number(), ty)
+                    Run::gather(place, number, ty)
                 };
                 let run = run.map_err(fault)?;
                 if field.is_map() { Source::Map(ty, run) } else { Source::List(ty, run) }

@@ -24,7 +24,13 @@ impl Writer {
     pub(super) fn arrange(&mut self, message: &Message, open: &Open) {
         self.scratch.clear();
         self.scratch.reserve(self.out.len() - open.start + ZEROS);
-        emit(message, &mut self.pieces[open.first..].iter(), &self.out, &mut self.scratch);
+        let pieces = &self.pieces[open.first..];
+        match message.written() {
+            Some(written) => {
+                emit(message, open.seen | written, pieces, &self.out, &mut self.scratch);
+            }
+            None => unfolded(message, &mut pieces.iter(), &self.out, &mut self.scratch),
+        }
         self.pieces.truncate(open.first);
         self.out.truncate(open.start);
         match open.close {
@@ -58,8 +64,24 @@ impl Writer {
     }
 }
 
-/// Copies the pieces of a message, with what belongs between them.
-fn emit(
+/// Copies the pieces of a message, with zero values between them, of the fields at `places`.
+fn emit(message: &Message, mut places: u64, pieces: &[Piece], from: &[u8], to: &mut Vec<u8>) {
+    while places != 0 {
+        let place = places.trailing_zeros();
+        places &= places - 1;
+        match pieces.get(place as usize) {
+            Some(piece) if piece.end > piece.start => copy(*piece, from, to),
+            _ => {
+                if let Some(field) = message.by_place(place as u8) {
+                    put::absent(to, field);
+                }
+            }
+        }
+    }
+}
+
+/// The same for a message that has others inlined, each of which the wire has as a message.
+fn unfolded(
     message: &Message,
     pieces: &mut std::slice::Iter<'_, Piece>,
     from: &[u8],
@@ -68,15 +90,28 @@ fn emit(
     for field in message.by_wire_order() {
         if let (true, Some(inner)) = (field.is_inline(), field.message()) {
             let payload = put::open(to, field.number());
-            emit(inner, pieces, from, to);
+            unfolded(inner, pieces, from, to);
             put::close(to, payload);
             continue;
         }
         match pieces.next() {
-            Some(piece) if piece.end > piece.start => {
-                to.extend_from_slice(&from[piece.start..piece.end]);
-            }
+            Some(piece) if piece.end > piece.start => copy(*piece, from, to),
             _ => put::absent(to, field),
         }
+    }
+}
+
+/// Most pieces are short, and a copy of a fixed size, of which the rest is dropped, is faster than one of any size.
+#[inline]
+fn copy(piece: Piece, from: &[u8], to: &mut Vec<u8>) {
+    const SHORT: usize = 16;
+    let length = piece.end - piece.start;
+    match from[piece.start..].first_chunk::<SHORT>() {
+        Some(chunk) if length <= SHORT => {
+            let end = to.len() + length;
+            to.extend_from_slice(chunk);
+            to.truncate(end);
+        }
+        _ => to.extend_from_slice(&from[piece.start..piece.end]),
     }
 }
