@@ -60,6 +60,8 @@ pub(super) mod what {
 const OURS: &str = "kubestrata";
 const OURS_JSON: &str = "kubestrata json";
 const SERDE_JSON: &str = "serde_json";
+/// No format at all: a tree of `serde_json` in memory.
+const TREE: &str = "tree";
 
 /// How much of a list comes at a time.
 const CHUNK: usize = 16 << 10;
@@ -151,6 +153,7 @@ impl<'a> Adder<'a, '_> {
         let Objects { whole, stripped, .. } = &set.json;
         self.each(what::DECODE, SERDE_JSON, stripped, decode);
         self.each(what::DECODE_WHOLE, SERDE_JSON, whole, decode);
+        self.tree::<K>(stripped)?;
         let values = stripped.iter().map(|bytes| serde_json::from_slice::<K>(bytes));
         let values = values.collect::<std::result::Result<Vec<_>, _>>()?;
         self.encode(SERDE_JSON, stripped, values, |value| {
@@ -158,6 +161,19 @@ impl<'a> Adder<'a, '_> {
         });
         self.tracked::<K>(OURS_JSON, Format::Json, stripped)?;
         self.scans(OURS_JSON, Format::Json, &set.json)
+    }
+
+    /// The visitors and allocations of the type alone, driven from what is in memory already: no format is faster.
+    fn tree<K: DeserializeOwned + 'a>(&mut self, inputs: &'a [Vec<u8>]) -> Result<()> {
+        let trees = inputs.iter().map(|bytes| serde_json::from_slice::<Value>(bytes));
+        let trees = trees.collect::<std::result::Result<Vec<_>, _>>()?;
+        let (set, what, calls) = (self.set.name, what::DECODE, trees.len());
+        let input = inputs.iter().map(Vec::len).sum();
+        let work = Box::new(move |index: usize| {
+            black_box(K::deserialize(&trees[index]).expect("recorded objects decode"));
+        });
+        self.cases.push(Case { set, what, by: TREE, calls, per_call: 1, input, work });
+        Ok(())
     }
 
     /// What a typed read of a stored object does.
