@@ -149,12 +149,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         to: "for tombstone in gone.into_iter().skip(1) {",
     },
     Mutant {
-        name: "a queue that takes states apart forgets what only it knows",
-        file: "crates/realfifo/src/real_fifo.rs",
-        from: "if !present.contains(&key) && !matches!(delta, Delta::Deleted(_)) {",
-        to: "if !present.contains(&key) && !matches!(delta, Delta::Deleted(_)) && false {",
-    },
-    Mutant {
         name: "a backlog that coalesces loses deletions",
         file: "crates/informer/src/notice.rs",
         from: "(Self::Update { .. }, delete @ Self::Delete { .. }) => Merged::One(delete),",
