@@ -262,7 +262,7 @@ async fn a_refused_credential_is_made_anew_once() {
 #[tokio::test]
 async fn a_plugin_is_told_of_the_server() {
     let cluster = "server: 'http://in-process/base'\n    tls-server-name: api\n    certificate-authority: ca\n    \
-                   proxy-url: 'http://me:pw@proxy:3128'\n    disable-compression: true\n    extensions:\n    \
+                   proxy-url: 'http://me:pass-word@proxy:3128'\n    disable-compression: true\n    extensions:\n    \
                    - {name: other, extension: 7}\n    \
                    - {name: client.authentication.k8s.io/exec, extension: {audience: x, list: [1, 2.5, null, true]}}";
     let exec = "interactiveMode: Never\n      provideClusterInfo: true";
@@ -273,9 +273,9 @@ async fn a_plugin_is_told_of_the_server() {
     let plugin = Plugin::with("v1", exec, cluster, &script);
     std::fs::write(plugin.path("ca"), "some PEM").unwrap();
     plugin.twice().await.unwrap();
-    expect![[r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"http://in-process/base","tls-server-name":"api","certificate-authority-data":"c29tZSBQRU0=","proxy-url":"http://me:pw@proxy:3128","disable-compression":true,"config":{"audience":"x","list":[1,2.5,null,true]}},"interactive":false}}"#]]
+    expect![[r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"http://in-process/base","tls-server-name":"api","certificate-authority-data":"c29tZSBQRU0=","proxy-url":"http://me:pass-word@proxy:3128","disable-compression":true,"config":{"audience":"x","list":[1,2.5,null,true]}},"interactive":false}}"#]]
     .assert_eq(&plugin.text("info"));
-    assert!(!format!("{:?}", plugin.config).contains("pw"));
+    assert!(!format!("{:?}", plugin.config).contains("pass-word"));
     // Not unless the file says so.
     let plugin = Plugin::with("v1", "interactiveMode: Never", cluster, &script);
     plugin.twice().await.unwrap();
