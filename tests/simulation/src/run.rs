@@ -196,6 +196,8 @@ impl Story {
         // Once the revisions that clients know are given to other writes, nobody could tell that changes were missed. So
         // the writer waits until each client has noticed, and the faults do not go on for ever.
         let (start, rates) = (Instant::now(), self.network.rates());
+        // An answer that had arrived when the server went is a client's knowledge too, as soon as it has looked at it.
+        self.pass(Duration::from_millis(1)).await?;
         while let Some(client) = self.clients.iter().find(|client| client.version() > begin) {
             if start.elapsed() > NOTICE {
                 self.network.set_rates(Rates::default());
