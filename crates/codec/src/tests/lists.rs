@@ -132,14 +132,24 @@ fn k27_each_object_of_a_list_owns_its_bytes() {
         [(Format::Json, "lists/namespaces.json"), (Format::Protobuf, "lists/namespaces.pb")]
     {
         let body = recorded(file);
-        let mut decoder =
-            ListDecoder::new(Collection::new(namespaces.clone()), format, Limits::default());
-        decoder.push(Bytes::copy_from_slice(&body));
-        let mut items = Vec::new();
-        while let Some(part) = decoder.next().unwrap() {
-            if let ListPart::Item(item) = part {
-                items.push(item);
+        let read = |size: usize| {
+            let mut decoder =
+                ListDecoder::new(Collection::new(namespaces.clone()), format, Limits::default());
+            let mut items = Vec::new();
+            for piece in body.chunks(size) {
+                decoder.push(Bytes::copy_from_slice(piece));
+                while let Some(part) = decoder.next().unwrap() {
+                    if let ListPart::Item(item) = part {
+                        items.push(item);
+                    }
+                }
             }
+            items
+        };
+        let items = read(body.len());
+        for size in [1, 64, 700] {
+            let pieces = read(size);
+            assert!(pieces.iter().map(Encoded::bytes).eq(items.iter().map(Encoded::bytes)));
         }
         assert!(items.len() > 1);
         let place = |bytes: &[u8]| {

@@ -126,11 +126,12 @@ async fn an_unreadable_object_keeps_its_last_state_and_hides_no_other() {
 /// Bug rows 28b and 30: a handler may ask whether the informer is synced, and its own sync waits for its own calls.
 #[tokio::test(start_paused = true)]
 async fn k30_a_handler_is_synced_only_after_its_initial_calls() {
-    struct Asks(Log, std::sync::OnceLock<crate::Registration>);
+    struct Asks(Log, std::sync::OnceLock<(Informer<Thing>, crate::Registration)>);
     impl crate::Handler<Thing> for Asks {
         fn on_add(&self, _: &Thing, _: bool) {
-            let synced = self.1.get().is_some_and(crate::Registration::has_synced);
-            self.0.0.lock().push(synced.to_string());
+            let (informer, own) = self.1.get().unwrap();
+            let (all, own) = (informer.has_synced(), own.has_synced());
+            self.0.0.lock().push(format!("{all}/{own}"));
         }
         fn on_update(&self, _: &Thing, _: &Thing) {}
         fn on_delete(&self, _: &Thing, _: bool) {}
@@ -139,10 +140,10 @@ async fn k30_a_handler_is_synced_only_after_its_initial_calls() {
     let informer = with(&server, Config::default());
     let asks = Arc::new(Asks(Log::default(), std::sync::OnceLock::new()));
     let handler = informer.add_handler(Arc::clone(&asks), HandlerConfig::default()).unwrap();
-    asks.1.set(handler).unwrap();
+    assert!(asks.1.set((informer.clone(), handler)).is_ok());
     informer.start();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(asks.0.take(), "false false true");
+    assert_eq!(asks.0.take(), "true/false true/false true/true");
 }
 
 /// Bug rows 31 and 35: handlers and indexes join at any time, whatever state the informer is in.
