@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use kubestrata_api_types::{Accept, Collection, Format, ListOptions, Object as _, ObjectKey};
 use kubestrata_codec::{Client as _, Encoded};
-use kubestrata_testkit::Relay;
+use kubestrata_testkit::{Fault, FaultProxy, Newcomers};
 use kubestrata_transport::Transport;
 use libtest_mimic::Trial;
 use tokio::time::{Instant, sleep, timeout};
@@ -56,11 +56,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Two informers of one collection behind a relay, one for each format, and a writer that goes around it.
+/// Two informers of one collection behind a proxy, one for each format, and a writer that goes around it.
 struct Scene {
     trial: &'static str,
     pair: Pair,
-    relay: Relay,
+    proxy: FaultProxy,
     witnesses: Vec<Witness>,
 }
 
@@ -68,18 +68,24 @@ impl Scene {
     async fn start<K: Plain>(trial: &'static str) -> (Self, Writer<K>) {
         let bin = PathBuf::from(std::env::var_os(BIN).expect("trials are only made with it"));
         let pair = Pair::start(&bin).await;
-        let relay = Relay::start(pair.address()).await.unwrap();
+        let proxy = FaultProxy::start(pair.address()).await.unwrap();
         let mut writer = Writer::new(pair.direct());
         for _ in 0..200 {
             writer.create().await;
         }
         let mut witnesses = Vec::new();
         for (name, format) in [("protobuf", Format::Protobuf), ("json", Format::Json)] {
-            let transport = Transport::connect(pair.config_through(relay.port())).unwrap();
+            let transport = Transport::connect(pair.config_through(proxy.port())).unwrap();
             let stack = BoxCloneSyncService::new(transport);
             witnesses.push(Witness::start(name, stack, collection::<K>(format)).await);
         }
-        (Self { trial, pair, relay, witnesses }, writer)
+        (Self { trial, pair, proxy, witnesses }, writer)
+    }
+
+    /// Ends the connections of the informers, and every new one, until the proxy is healed.
+    fn cut(&self) {
+        self.proxy.newcomers(Newcomers::Ended);
+        self.proxy.strike(Fault::End);
     }
 
     /// Waits until everyone has what the server has, and checks how they got there. Returns how long each one took.
@@ -149,11 +155,11 @@ async fn change<K: Plain>(writer: &mut Writer<K>) -> usize {
 /// Writes while the watch is cut, then a new kube-apiserver: its watch cache knows nothing of the past.
 async fn empty_cache() {
     let (mut scene, mut writer) = Scene::start::<ConfigMap>("empty watch cache").await;
-    scene.relay.cut();
+    scene.cut();
     let gone = change(&mut writer).await;
     scene.pair.kill_apiserver().await;
     scene.pair.start_apiserver().await;
-    scene.relay.heal();
+    scene.proxy.heal();
     scene.recover::<ConfigMap>().await;
     expect_gap(&scene, gone);
     scene.goes_on(writer).await;
@@ -162,11 +168,11 @@ async fn empty_cache() {
 /// `events` have no watch cache; what forgets is etcd.
 async fn compacted() {
     let (mut scene, mut writer) = Scene::start::<Event>("events, compacted etcd").await;
-    scene.relay.cut();
+    scene.cut();
     let gone = change(&mut writer).await;
     let revision = scene.pair.compact().await;
     assert!(scene.witnesses.iter().all(|witness| witness.version() < revision));
-    scene.relay.heal();
+    scene.proxy.heal();
     scene.recover::<Event>().await;
     expect_gap(&scene, gone);
     scene.goes_on(writer).await;

@@ -11,14 +11,15 @@ mod script;
 mod scripted;
 
 mod model;
-mod relay;
 mod world;
+
+mod fault;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::fault::{Fault, FaultProxy, Moment, Newcomers};
 pub use self::model::{Faults, Model};
-pub use self::relay::Relay;
 pub use self::script::{Reply, ScriptError, Step, WatchStep};
 pub use self::scripted::{Broken, Scripted, describe};
 pub use self::thing::{THINGS, Thing, ThingError, show_event, show_update, things};

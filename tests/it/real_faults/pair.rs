@@ -58,7 +58,7 @@ impl Pair {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// How to reach kube-apiserver through a relay on this port.
+    /// How to reach kube-apiserver through a proxy on this port.
     pub(super) fn config_through(&self, port: u16) -> Config {
         let mut config = self.config.clone();
         config.server = format!("https://127.0.0.1:{port}").parse().unwrap();
