@@ -1,6 +1,7 @@
 //! Benchmarks: this project beside its peers, in one run on one machine.
 
 mod footprint;
+mod requests;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// The codec alone, on the recorded objects, beside serde_json and prost; with `--peers` beside client-go too.
     #[arg(long)]
     codec: bool,
+    /// Single requests alone: a GET and a PATCH, one at a time and 100.
+    #[arg(long)]
+    requests: bool,
     /// Nothing at run time: what it takes to build a program of ten kinds, cold, beside kube.
     #[arg(long)]
     build: bool,
@@ -75,7 +79,9 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let sections = bench.against_server().await;
     server.stop().await;
     let mut sections = sections?;
-    if let Some(section) = bench.events().await? {
+    if !options.requests
+        && let Some(section) = bench.events().await?
+    {
         sections.push(section);
     }
     for section in &sections {
@@ -128,13 +134,17 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     async fn against_server(&self) -> Result<Vec<Section>, Failure> {
-        let count = self.options.pods.to_string();
+        let pods = if self.options.requests { requests::PODS } else { self.options.pods };
         let mut seed = self.own("seed", &self.kubeconfig);
-        seed.args(["--objects", &count]);
+        seed.args(["--objects", &pods.to_string()]);
         run::bounded(seed, RUN).await?;
+        if self.options.requests {
+            return self.requests().await;
+        }
         let mut sections =
             vec![self.sync("protobuf", PROTOBUF).await?, self.sync("json", JSON).await?];
         sections.extend(self.controller_and_reads().await?);
+        sections.extend(self.requests().await?);
         Ok(sections)
     }
 
@@ -288,18 +298,23 @@ impl Bench<'_> {
     async fn median(&self, make: impl Fn() -> Command) -> Result<Map<String, Value>, Failure> {
         let mut runs = Vec::new();
         for _ in 0..self.options.rounds.max(1) {
-            let text = run::output(make(), RUN).await?;
-            // The last line holds the measurement; the lines before it lead up to it.
-            let line = text.lines().last().unwrap_or_default();
-            let value: Value = serde_json::from_str(line)
-                .map_err(|error| Failure::new(format!("a benchmark printed no JSON: {error}")))?;
-            let Value::Object(fields) = value else {
-                return Err(Failure::new("a benchmark printed JSON that is no object"));
-            };
-            eprintln!("{line}");
-            runs.push(fields);
+            runs.push(self.once(make()).await?);
         }
         Ok(table::median(&runs))
+    }
+
+    /// Runs a measurement.
+    async fn once(&self, command: Command) -> Result<Map<String, Value>, Failure> {
+        let text = run::output(command, RUN).await?;
+        // The last line holds the measurement; the lines before it lead up to it.
+        let line = text.lines().last().unwrap_or_default();
+        let value: Value = serde_json::from_str(line)
+            .map_err(|error| Failure::new(format!("a benchmark printed no JSON: {error}")))?;
+        let Value::Object(fields) = value else {
+            return Err(Failure::new("a benchmark printed JSON that is no object"));
+        };
+        eprintln!("{line}");
+        Ok(fields)
     }
 }
 

@@ -8,6 +8,7 @@ mod follow;
 mod measure;
 mod pods;
 mod reads;
+mod requests;
 mod seed;
 mod site;
 mod smoke;
@@ -45,6 +46,8 @@ enum What {
     Events(events::Options),
     /// Cached reads.
     Reads(reads::Options),
+    /// Single requests: a GET and a PATCH, one at a time and 100.
+    Requests(requests::Options),
     /// The codec on recorded objects. Prints one line for each figure, and a table.
     Codec(codec::Options),
     /// No-op reconciles.
@@ -60,6 +63,7 @@ async fn main() -> ExitCode {
         What::Sync(options) => sync::run(&options).await,
         What::Events(options) => events::run(&options).await,
         What::Reads(options) => reads::run(&options).await,
+        What::Requests(options) => requests::run(&options).await,
         What::Codec(options) => codec::run(&options).await,
         What::Controller(options) => controller::run(&options).await,
         What::Smoke => smoke::run().await,

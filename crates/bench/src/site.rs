@@ -55,6 +55,15 @@ pub(crate) enum WireFormat {
     Json,
 }
 
+impl From<WireFormat> for Format {
+    fn from(format: WireFormat) -> Self {
+        match format {
+            WireFormat::Protobuf => Self::Protobuf,
+            WireFormat::Json => Self::Json,
+        }
+    }
+}
+
 /// What the store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Store {
@@ -78,10 +87,6 @@ impl Default for Form {
 impl Form {
     /// The pods of a namespace in this form.
     pub(crate) fn pods(&self, namespace: &str) -> Collection {
-        let format = match self.format {
-            WireFormat::Protobuf => Format::Protobuf,
-            WireFormat::Json => Format::Json,
-        };
         let prune: Arc<[FieldPath]> = if self.keep_managed_fields {
             Arc::from([])
         } else {
@@ -89,7 +94,7 @@ impl Form {
         };
         Collection::new(Pod::resource().clone())
             .in_namespace(namespace)
-            .accept(Accept::Only(format))
+            .accept(Accept::Only(self.format.into()))
             .prune(prune)
     }
 }

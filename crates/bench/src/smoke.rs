@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use crate::reads::Rounds;
 use crate::site::{Form, Store, WireFormat, stack};
-use crate::{Result, codec, controller, reads, seed, sync};
+use crate::{Result, codec, controller, reads, requests, seed, sync};
 
 /// Enough that each of the hundred labels and fifty nodes has pods.
 const OBJECTS: u32 = 200;
+/// GETs one at a time; the others follow from it.
+const REQUESTS: u64 = 40;
 const NAMESPACE: &str = "bench";
 
 /// A benchmark did not see all pods, or lacks a field.
@@ -31,11 +33,14 @@ pub(crate) async fn run() -> Result {
     }
     let rounds = Rounds { get: 200, label: 100, index: 50, full: 2 };
     lines.push(reads::measure(api.clone(), NAMESPACE, rounds).await?);
-    lines.push(controller::measure(api, NAMESPACE, 10).await?);
+    lines.push(controller::measure(api.clone(), NAMESPACE, 10).await?);
     for line in &lines {
         if line["objects"] != json!(OBJECTS) || !line["peak_kb"].is_u64() {
             return Err(Wrong(line.clone()).into());
         }
+    }
+    for format in [WireFormat::Protobuf, WireFormat::Json] {
+        lines.push(requests::measure(api.clone(), NAMESPACE, format, REQUESTS).await?);
     }
     lines.push(codec::smoke()?);
     Ok(Value::Array(lines))
