@@ -1,5 +1,7 @@
 //! A high rate of changes, and what the informer makes of it: events, lag, queues and memory over time, as a plot.
 
+mod out;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +18,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
+use self::out::Files;
 use crate::outcome::{self, Outcome};
 use crate::plot::{Panel, Series};
 use crate::progress::{Step, say};
@@ -43,13 +46,16 @@ pub struct Options {
     /// Writes per second to try for.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(16..=200_000))]
     rate: u32,
-    /// Where the plot (.svg) and the table (.csv) go. Default: kubestrata-churn in the folder for temporary files.
+    /// Where the plot (.svg) and the table (.csv) go: a file name without these. Default: kubestrata-churn in the folder for
+    /// temporary files.
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
 
 /// Runs it, and deletes all it made, also after a failure or Ctrl-C. The plot stays.
 pub async fn run(options: &Options) -> Result<Outcome, BoxError> {
+    // First of all: minutes of work are in vain if their result has no place.
+    let files = Files::at(options.out.as_deref())?;
     let service = target::connect(options.kubeconfig.as_deref())?;
     target::check(&service).await?;
     let namespace = target::namespace();
@@ -58,7 +64,7 @@ pub async fn run(options: &Options) -> Result<Outcome, BoxError> {
     say(&format!(
         "namespace {namespace} on {place}: {objects} objects, {rate} writes per second, {seconds} s"
     ));
-    outcome::cleaned(&service, &namespace, work(&service, &namespace, options)).await
+    outcome::cleaned(&service, &namespace, work(&service, &namespace, options, &files)).await
 }
 
 /// What the handler was told, in numbers.
@@ -104,7 +110,12 @@ impl Handler<Encoded> for Told {
     fn on_delete(&self, _: &Encoded, _: bool) {}
 }
 
-async fn work<S>(service: &S, namespace: &str, options: &Options) -> Result<(), BoxError>
+async fn work<S>(
+    service: &S,
+    namespace: &str,
+    options: &Options,
+    files: &Files,
+) -> Result<(), BoxError>
 where
     S: EncodedService,
     S::Error: Into<BoxError>,
@@ -147,7 +158,7 @@ where
     };
     // What is missing is told below.
     let _ = timeout(LIMIT, missing).await;
-    write_plot(options, &samples)?;
+    write_plot(options, files, &samples)?;
     compare(service, collection, &informer).await?;
     let (events, relists) =
         (told.events.load(Ordering::Relaxed), informer.status().reflector.states - 1);
@@ -304,14 +315,13 @@ impl Samples {
     }
 }
 
-fn write_plot(options: &Options, samples: &Samples) -> Result<(), BoxError> {
-    let out = options.out.clone().unwrap_or_else(|| std::env::temp_dir().join("kubestrata-churn"));
-    let (table, picture) = (out.with_extension("csv"), out.with_extension("svg"));
+fn write_plot(options: &Options, files: &Files, samples: &Samples) -> Result<(), BoxError> {
+    let Files { table, picture } = files;
     let panels = samples.panels();
-    plot::csv(&table, &samples.times, &panels)?;
+    plot::csv(table, &samples.times, &panels).map_err(out::failed(table))?;
     let title =
         format!("{} objects, {} writes per second asked for", options.objects, options.rate);
-    plot::svg(&picture, &title, &samples.times, &panels)?;
+    plot::svg(picture, &title, &samples.times, &panels).map_err(out::failed(picture))?;
     say(&format!("plot: {}", picture.display()));
     say(&format!("table: {}", table.display()));
     Ok(())

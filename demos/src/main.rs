@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::outcome::Outcome;
+use crate::progress::say;
 
 /// Programs that show kubestrata at work.
 #[derive(Debug, Parser)]
@@ -67,11 +68,11 @@ async fn main() -> ExitCode {
         let table = Arguments::command();
         for demo in table.get_subcommands() {
             let what = demo.get_about().map(ToString::to_string).unwrap_or_default();
-            println!("{:<12} {what}", demo.get_name());
+            say(&format!("{:<12} {what}", demo.get_name()));
         }
-        return ExitCode::SUCCESS;
+        return all_said(ExitCode::SUCCESS);
     }
-    match demo.unwrap_or(Demo::Replicaset(main)).run().await {
+    let code = match demo.unwrap_or(Demo::Replicaset(main)).run().await {
         Ok(Outcome::Exact) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => {
             eprintln!("interrupted; all that was made is deleted");
@@ -86,5 +87,13 @@ async fn main() -> ExitCode {
             }
             ExitCode::FAILURE
         }
-    }
+    };
+    all_said(code)
+}
+
+/// The code, or a failure if not all that was said got through: results on a full disk are none.
+fn all_said(code: ExitCode) -> ExitCode {
+    let Some(error) = progress::lost() else { return code };
+    eprintln!("error: standard output: {error}");
+    ExitCode::FAILURE
 }

@@ -1,5 +1,8 @@
 //! How a demo ends, and what is between Ctrl-C and that end.
 
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::time::Duration;
 
@@ -7,7 +10,7 @@ use kubestrata_controller::prelude::*;
 
 use crate::cleanup::{self, Leftover};
 use crate::progress::Step;
-use crate::signals;
+use crate::signals::Stop;
 
 /// How long the clean-up may take. `cargo xtask demo` ends a demo 120 s after Ctrl-C.
 const CLEAN_UP: Duration = Duration::from_secs(90);
@@ -29,12 +32,28 @@ pub async fn cleaned<S: kubestrata_controller::codec::EncodedService>(
     namespace: &str,
     work: impl Future<Output = Result<(), BoxError>>,
 ) -> Result<Outcome, BoxError> {
-    let outcome = until_stopped(work).await;
+    cleaned_unless(&mut Stop::listen(), service, namespace, work).await
+}
+
+/// Runs `work` until its end or Ctrl-C. For demos that leave nothing behind.
+pub async fn until_stopped(
+    work: impl Future<Output = Result<(), BoxError>>,
+) -> Result<Outcome, BoxError> {
+    until(&mut Stop::listen(), work).await
+}
+
+async fn cleaned_unless<S: kubestrata_controller::codec::EncodedService>(
+    stop: &mut Stop,
+    service: &S,
+    namespace: &str,
+    work: impl Future<Output = Result<(), BoxError>>,
+) -> Result<Outcome, BoxError> {
+    let outcome = until(stop, work).await;
     let step = Step::new("deleting what was made", 1);
     let cleaned = tokio::select! {
         // Whoever asks a second time does not want to wait for the clean-up.
         biased;
-        () = signals::asked_to_stop() => Err("interrupted again".into()),
+        () = stop.asked() => Err("interrupted again".into()),
         cleaned = tokio::time::timeout(CLEAN_UP, cleanup::all(service, namespace)) => {
             cleaned.unwrap_or_else(|_| Err(format!("not done after {} s", CLEAN_UP.as_secs()).into()))
         }
@@ -51,14 +70,14 @@ pub async fn cleaned<S: kubestrata_controller::codec::EncodedService>(
     outcome
 }
 
-/// Runs `work` until its end or Ctrl-C. For demos that leave nothing behind.
-pub async fn until_stopped(
+async fn until(
+    stop: &mut Stop,
     work: impl Future<Output = Result<(), BoxError>>,
 ) -> Result<Outcome, BoxError> {
     tokio::select! {
         // An interrupt that comes with the end is an interrupt: the person wants out.
         biased;
-        () = signals::asked_to_stop() => Ok(Outcome::Interrupted),
+        () = stop.asked() => Ok(Outcome::Interrupted),
         outcome = work => outcome.map(|()| Outcome::Exact),
     }
 }

@@ -1,14 +1,30 @@
 //! What a person sees meanwhile: bars on a terminal, plain lines elsewhere.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
-/// Prints a line. A reader that has gone away is no reason to leave things behind on a server.
+/// Why what was said did not arrive, the first time.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints a line. One that does not get through is no reason to leave things behind on a server: [`lost`] tells of it in
+/// the end.
 pub fn say(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    if let Err(error) = writeln!(io::stdout(), "{line}") {
+        // A reader that has gone away wants no more.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            // Only the first counts.
+            let _ = LOST.set(error);
+        }
+    }
+}
+
+/// Why some of what was said is lost, as on a disk that is full; `None` if it is not.
+pub fn lost() -> Option<&'static io::Error> {
+    LOST.get()
 }
 
 /// One step with a number that moves towards a goal.
@@ -39,7 +55,7 @@ impl std::error::Error for TooSlow {}
 
 impl Step {
     pub fn new(name: &'static str, goal: u64) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(goal).with_message(name);
             let style =
                 ProgressStyle::with_template("{msg:<28} {bar:40} {pos:>5}/{len:<5} {elapsed}");

@@ -1,14 +1,16 @@
 //! The server that a demo runs on.
 
 use std::path::Path;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kubestrata_apiserver::Server;
-use kubestrata_controller::api_types::{SystemWorld, World as _};
+use kubestrata_controller::api_types::{BoxFuture, SystemWorld, World as _};
 use kubestrata_controller::prelude::*;
 use tokio::time::timeout;
+use tower::{Service, ServiceExt as _};
 
 /// Why the demo cannot run on the server.
 #[derive(Debug)]
@@ -41,8 +43,35 @@ impl std::error::Error for Refused {}
 pub fn connect(kubeconfig: Option<&Path>) -> Result<Transport, BoxError> {
     Ok(match kubeconfig {
         Some(path) => Transport::connect(Config::from_kubeconfig(path)?)?,
-        None => Transport::over(Server::start_default(), Config::in_process())?,
+        None => Transport::over(Patient(Server::start_default()), Config::in_process())?,
     })
+}
+
+/// A server in the same process answers at once, so that a demo over it would never wait, and hear no Ctrl-C. This one
+/// lets others have a turn before each request, as every real one does.
+#[derive(Debug, Clone)]
+struct Patient<S>(S);
+
+impl<S, R> Service<R> for Patient<S>
+where
+    S: Service<R, Error: Send, Response: Send, Future: Send> + Clone + Send + 'static,
+    R: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            server.oneshot(request).await
+        })
+    }
 }
 
 /// The server's name, for people.
