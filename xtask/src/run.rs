@@ -1,13 +1,17 @@
 //! Child processes that cannot outlive their time limit, nor this program.
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::workspace::root;
 
@@ -19,24 +23,32 @@ pub(crate) const WITH_FEATURES: [&str; 3] =
 /// Between the polite signal and the one that cannot be ignored.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long an interactive child may clean up after Ctrl-C.
+/// How long an interactive child may clean up after it is asked to end.
 const CLEAN_UP: Duration = Duration::from_secs(120);
 
 /// Why a task failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failure(String);
+#[error("{text}")]
+pub(crate) struct Failure {
+    text: String,
+    code: u8,
+}
 
 impl Failure {
     /// A failure with this text.
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), code: 1 }
+    }
+
+    /// The code to exit with: that of an interactive child, so that a caller sees what the child told; 1 for the rest.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
     }
 }
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
+        Self::new(error.to_string())
     }
 }
 
@@ -86,24 +98,55 @@ pub(crate) async fn output(mut command: Command, limit: Duration) -> Result<Stri
     Ok(text)
 }
 
-/// Runs a child that shares our terminal. On Ctrl-C the terminal tells it directly; we wait for it to clean up.
+/// Runs a child that shares our terminal, and passes its exit code on in the failure.
+///
+/// On Ctrl-C the terminal tells it directly. SIGTERM and SIGHUP come to us alone, so we pass them on. Either way we wait
+/// for it to clean up.
 pub(crate) async fn interactive(mut command: Command) -> Result<(), Failure> {
     let name = describe(&command);
-    let mut child = command.spawn().map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let status = tokio::select! {
-        // Biased: a child that has ended is the better news.
-        biased;
-        status = child.wait() => status?,
-        _ = interrupt.recv() => match timeout(CLEAN_UP, child.wait()).await {
-            Ok(status) => status?,
-            Err(_) => {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut child = command.spawn().map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let mut deadline: Option<Instant> = None;
+    let status = loop {
+        let late = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // Biased: a child that has ended is the better news.
+            biased;
+            status = child.wait() => break status?,
+            () = late => {
                 child.kill().await?;
                 return Err(Failure::new(format!("{name}: did not end within {CLEAN_UP:?}")));
             }
-        },
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => pass_on(&child, Signal::TERM),
+            _ = hang_up.recv() => pass_on(&child, Signal::HUP),
+        }
+        // Counted from the first time: whoever asks again does not want to wait longer.
+        deadline.get_or_insert_with(|| Instant::now() + CLEAN_UP);
     };
-    check(&name, status)
+    check(&name, status).map_err(|failure| Failure { code: exit_code(status), ..failure })
+}
+
+fn pass_on(child: &Child, signal: Signal) {
+    // None once it has been waited for.
+    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(id) = id {
+        // It fails when the child has ended, which is what we want.
+        let _ = kill_process(id, signal);
+    }
+}
+
+/// As a shell tells it: a child that a signal has ended has 128 and the signal's number.
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 /// Runs `future` until it is ready or we are asked to stop.
