@@ -15,6 +15,8 @@ const SEEDS: &str = "KUBESTRATA_SEEDS";
 const DEFAULT: Range<u64> = 0..2000;
 /// Seeds of one trial. Several trials run at a time.
 const TRIAL: u64 = 100;
+/// Seeds of one run, at most: each trial is made before the first one runs.
+const SEEDS_MAX: u64 = 10_000_000;
 /// Seeds that are run twice.
 const REPLAYED: Range<u64> = 0..50;
 /// Lines of a failed run that are shown.
@@ -73,9 +75,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     let asked = std::env::var(SEEDS).ok();
     let seeds = match &asked {
         Some(text) => match parse(text) {
-            Some(seeds) => seeds,
-            None => {
-                let problem = format!("{SEEDS}={text}: want from..to, as in 0..2000");
+            Ok(seeds) => seeds,
+            Err(problem) => {
+                let problem = format!("{SEEDS}={text}: {problem}");
                 return vec![Trial::test("seeds", move || Err(problem.into()))];
             }
         },
@@ -88,13 +90,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     if asked.is_none() {
         trials.push(Trial::test("seeds_replay", || replay(REPLAYED)));
+        trials.push(Trial::test("seeds_as_text", seeds_as_text));
     }
     let met = (seeds.end - seeds.start >= DEFAULT.end).then(|| Arc::new(Met::new(&seeds)));
-    let mut from = seeds.start;
-    while from < seeds.end {
-        let part = from..seeds.end.min(from + TRIAL);
+    for part in parts(seeds) {
         let name = format!("seeds_{:06}_{:06}", part.start, part.end);
-        from = part.end;
         let met = met.clone();
         trials.push(Trial::test(name, move || {
             let counts = all(part)?;
@@ -104,10 +104,61 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-fn parse(text: &str) -> Option<Range<u64>> {
-    let (from, to) = text.split_once("..")?;
-    let seeds = from.trim().parse().ok()?..to.trim().parse().ok()?;
-    (!seeds.is_empty()).then_some(seeds)
+fn parse(text: &str) -> Result<Range<u64>, String> {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let ends = text.split_once("..").and_then(|(from, to)| Some((number(from)?, number(to)?)));
+    let Some((from, to)) = ends else {
+        return Err(format!("want from..to, as in 0..2000, with numbers up to {}", u64::MAX));
+    };
+    if from >= to {
+        return Err("there is no seed in it: the end is excluded, as in 17..18".to_owned());
+    }
+    if to - from > SEEDS_MAX {
+        return Err(format!("want at most {SEEDS_MAX} seeds in one run"));
+    }
+    Ok(from..to)
+}
+
+/// Ranges are read or refused with the reason, up to the largest number.
+fn seeds_as_text() -> Result<(), Failed> {
+    let end = u64::MAX;
+    let (last, many) = (format!("{}..{end}", end - 150), format!("0..{end}"));
+    for (text, expected) in [
+        ("0..2000", Ok(0..2000)),
+        (" 17 .. 18 ", Ok(17..18)),
+        (&last, Ok(end - 150..end)),
+        ("5..5", Err("no seed in it")),
+        ("6..5", Err("no seed in it")),
+        (&many, Err("at most")),
+        ("0..18446744073709551616", Err("want from..to")),
+        ("..5", Err("want from..to")),
+        ("seven", Err("want from..to")),
+    ] {
+        let read = parse(text);
+        let right = match (&read, &expected) {
+            (Ok(seeds), Ok(expected)) => seeds == expected,
+            (Err(problem), Err(part)) => problem.contains(part),
+            _ => false,
+        };
+        if !right {
+            return Err(format!("{text}: {read:?} instead of {expected:?}").into());
+        }
+    }
+    let sizes: Vec<_> = parts(end - 150..end).map(|part| part.end - part.start).collect();
+    if sizes != [TRIAL, 50] {
+        return Err(format!("the last seeds make trials of {sizes:?}").into());
+    }
+    Ok(())
+}
+
+/// Ranges of at most [`TRIAL`] seeds.
+fn parts(seeds: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let mut from = seeds.start;
+    std::iter::from_fn(move || {
+        let part = from..seeds.end.min(from.saturating_add(TRIAL));
+        from = part.end;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// What the trials have met so far. The last of them to end looks whether anything is missing.
