@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kubestrata_api_types::{
@@ -335,30 +336,46 @@ fn k25_a_failing_index_function_costs_its_object_alone() {
     assert_eq!(keys(&reader, &Query::all().in_namespace("n").index("spec.v", "x")), ["n/1", "n/3"]);
 }
 
-/// Bug row 28a: a reader that lists all the time does not hold up the writer, and each list is of one instant.
+/// Bug row 28a: readers that list all the time do not hold up the writer, nor the writer them, and each list is of one
+/// instant. Bounded by counts on both sides, so that whoever is held up fails the test instead of hanging it.
 #[test]
 fn k28a_readers_see_whole_batches_while_the_writer_goes_on() {
+    const READERS: usize = 3;
+    /// What each side must get done while the other goes on.
+    const LISTS: u64 = 20;
+    const BATCHES: u64 = 60;
+    /// When each side gives up: far above what it takes, as no clock is looked at.
+    const LISTS_MAX: u64 = 100_000;
+    const BATCHES_MAX: u64 = 20_000;
     let (mut writer, reader) = store();
     let batch = |version: u64| -> Vec<Change<Item>> {
         (0..300).map(|n| Change::Upsert(item(&format!("a/{n}"), version, "", &[]))).collect()
     };
     writer.apply(batch(1));
+    // Relaxed: counts, of which each side only looks whether the other goes on.
+    let lists: [AtomicU64; READERS] = Default::default();
+    let listed = || lists.each_ref().map(|lists| lists.load(Ordering::Relaxed));
     std::thread::scope(|scope| {
-        let listing = scope.spawn(|| {
-            let mut lists = 0_u64;
-            while !reader.is_closed() {
-                let versions: Vec<_> = reader.list().iter().map(|o| o.0.version).collect();
-                assert!(versions.iter().all(|version| *version == versions[0]), "torn list");
-                assert_eq!(versions.len(), 300);
-                lists += 1;
-            }
-            lists
-        });
-        for version in 2..60 {
+        for lists in &lists {
+            let reader = &reader;
+            scope.spawn(move || {
+                while !reader.is_closed() && lists.load(Ordering::Relaxed) < LISTS_MAX {
+                    let versions: Vec<_> = reader.list().iter().map(|o| o.0.version).collect();
+                    assert!(versions.iter().all(|version| *version == versions[0]), "torn list");
+                    assert_eq!(versions.len(), 300);
+                    lists.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut version = 1;
+        while version < BATCHES || (listed().iter().any(|n| *n < LISTS) && version < BATCHES_MAX) {
+            version += 1;
             writer.apply(batch(version));
         }
+        let listed = listed();
+        assert!(listed.iter().all(|n| *n >= LISTS), "{listed:?} lists in {version} batches");
+        assert!(listed.iter().any(|n| *n < LISTS_MAX), "no batch got between {listed:?} lists");
         drop(writer);
-        assert!(listing.join().unwrap() > 0);
     });
     reader.check();
 }
