@@ -15,6 +15,7 @@ use kubestrata_api_types::{
 };
 use kubestrata_codec::{Encoded, ListDecoder, decode_object, decode_status, format_of};
 use kubestrata_telemetry::Histogram;
+use tokio::time::Instant;
 
 pub(crate) use self::chunks::Chunks;
 use self::list::ListBody;
@@ -24,12 +25,13 @@ use crate::error::TransportError;
 use crate::retry::retry_after;
 use crate::wire::HttpResponse;
 
-/// Reads the answer to `request`.
+/// Reads the answer to `request`; all of it must be there at `until`, but for a list whose reader is slow, and a watch.
 pub(crate) async fn read(
     request: &ApiRequest,
     response: HttpResponse,
     config: &Config,
     sizes: Option<Histogram>,
+    until: Instant,
 ) -> Result<ApiResponse<Encoded>, BoxError> {
     let collection = &request.collection;
     let warnings = warnings::texts(response.headers());
@@ -47,7 +49,10 @@ pub(crate) async fn read(
         }
         // A table is one object, whatever it tells of.
         Operation::List(_) if collection.representation != Representation::Table => {
-            let chunks = Chunks::plain(response, &config.timeouts)?.measured(sizes);
+            let timeouts = &config.timeouts;
+            let left = until.saturating_duration_since(Instant::now());
+            let chunks = Chunks::plain(response, timeouts)?.whole(timeouts.list, left);
+            let chunks = chunks.measured(sizes);
             let list = ListBody::new(chunks, collection.clone(), format, config.decoding);
             Answer::List(Box::pin(list))
         }

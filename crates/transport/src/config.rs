@@ -1,22 +1,27 @@
 //! Everything that can be set, with its default.
 
+mod bounds;
+mod choices;
 mod infer;
 mod proxy;
+mod resolver;
 mod warnings;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
 use kubestrata_telemetry::{Noop, Provider};
 
+pub use self::bounds::{Limits, Timeouts};
+pub use self::choices::{Compression, Observe, Protocol, RateLimit, Retry};
 pub use self::infer::{ConfigError, InCluster, InClusterError};
 pub(crate) use self::proxy::{Credentials, ProxyScheme};
 pub use self::proxy::{NoProxy, Proxy, ProxyVariableError};
+pub use self::resolver::Resolver;
 pub use self::warnings::WarningHook;
 use crate::auth::{Auth, Impersonation};
 use crate::tls::Tls;
@@ -44,6 +49,9 @@ pub struct Config {
     pub limits: Limits,
     /// When a request is tried again.
     pub retry: Retry,
+    /// How many requests are sent in a time. Default: as many as come (client-go: 5 per second); the server has priority
+    /// and fairness.
+    pub rate_limit: Option<RateLimit>,
     /// Whether compressed answers are asked for.
     pub compression: Compression,
     /// A proxy to go through. Default none; [`Config::infer`] and its like take that of the environment where the kubeconfig
@@ -51,6 +59,8 @@ pub struct Config {
     pub proxy: Option<Proxy>,
     /// Which version of HTTP is spoken.
     pub protocol: Protocol,
+    /// How names become addresses. Default: as the system does it.
+    pub resolver: Resolver,
     /// What is known of the server and wished of it. Default: its version is unknown, and it sends whole objects. Set
     /// `server_minor` from `/version` to get dynamic objects of built-in kinds as protobuf from a server that is no newer
     /// than the schema.
@@ -93,9 +103,11 @@ impl Config {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             retry: Retry::default(),
+            rate_limit: None,
             compression: Compression::default(),
             proxy: None,
             protocol: Protocol::default(),
+            resolver: Resolver::default(),
             negotiation: kubestrata_codec::Negotiation::default(),
             decoding: kubestrata_codec::Limits::default(),
             metrics: Arc::new(Noop),
@@ -204,168 +216,4 @@ pub enum ServerUrlError {
     /// A user name or password in the URL.
     #[error("credentials do not belong into the URL")]
     Credentials,
-}
-
-/// Deadlines. Every wait on the network has one, each for one phase, so that an error tells which phase hung.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "written as literals with ..Default")]
-pub struct Timeouts {
-    /// For a free place on a connection, when all are busy. Default 30 s.
-    pub wait: Duration,
-    /// For resolving the name and opening a TCP connection. Default 30 s (client-go's dialer).
-    pub connect: Duration,
-    /// For the TLS handshake. Default 10 s (client-go).
-    pub tls: Duration,
-    /// From sending a request to the head of its answer, watches excepted. Default 60 s: kube-apiserver gives itself
-    /// as much (`--request-timeout`).
-    pub answer: Duration,
-    /// The same for a watch, whose head comes before any event. Default 30 s.
-    pub watch_answer: Duration,
-    /// Between two pieces of a body, watches excepted. Default 30 s.
-    pub body: Duration,
-    /// How long after the end that a watch asked for (`WatchOptions::timeout`) the server may take to close it.
-    /// Default 30 s.
-    pub watch_margin: Duration,
-    /// How long a watch that asked for no end may live. Default 1 h 1 min: kube-apiserver closes watches after 30 to
-    /// 60 minutes.
-    pub watch_life: Duration,
-    /// HTTP/2: how long a connection may be silent before it is pinged. Default 30 s (Go: `ReadIdleTimeout`).
-    pub ping_interval: Duration,
-    /// HTTP/2: how long the answer to a ping may take before the connection is given up. Default 15 s (Go: `PingTimeout`).
-    pub ping_answer: Duration,
-    /// How long what was read from files of tokens and certificates is believed. Default 60 s (client-go: one minute for
-    /// tokens, five for certificates).
-    pub files: Duration,
-    /// How long a credential plugin may run before it is killed; some ask a cloud over the network. Default 60 s.
-    pub exec: Duration,
-    /// How long an HTTP/1.1 connection is kept without use. Default 90 s (Go: `IdleConnTimeout`).
-    pub idle: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Self {
-            wait: seconds(30),
-            connect: seconds(30),
-            tls: seconds(10),
-            answer: seconds(60),
-            watch_answer: seconds(30),
-            body: seconds(30),
-            watch_margin: seconds(30),
-            watch_life: seconds(3660),
-            ping_interval: seconds(30),
-            ping_answer: seconds(15),
-            files: seconds(60),
-            exec: seconds(60),
-            idle: seconds(90),
-        }
-    }
-}
-
-/// Sizes and counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "written as literals with ..Default")]
-pub struct Limits {
-    /// HTTP/2: requests at a time on one connection; fewer if the server says so. Default 90: kube-apiserver allows
-    /// 100, and a request over that limit would wait behind watches that last for minutes.
-    pub streams: usize,
-    /// HTTP/2 connections for requests, and as many for watches. Default 16.
-    pub http2_connections: usize,
-    /// HTTP/1.1 connections for requests. Default 64.
-    pub http1_connections: usize,
-    /// HTTP/1.1 connections for watches, each of which carries one. Default 1024.
-    pub http1_watches: usize,
-    /// HTTP/2: bytes that the server may send ahead on one stream. Default 2 MiB. A connection gets as much for each of
-    /// its streams, so that a watch that nobody reads does not stop the others.
-    pub stream_window: u32,
-    /// Largest body of a unary answer, in bytes, after decompression. Default 64 MiB.
-    pub body_bytes: usize,
-    /// How much of the body of a failure is read for its `Status`, in bytes. Default 1 MiB.
-    pub error_bytes: usize,
-    /// Largest head of an answer, in bytes. Default 64 KiB.
-    pub header_bytes: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            streams: 90,
-            http2_connections: 16,
-            http1_connections: 64,
-            http1_watches: 1024,
-            stream_window: 2 << 20,
-            body_bytes: 64 << 20,
-            error_bytes: 1 << 20,
-            header_bytes: 64 << 10,
-        }
-    }
-}
-
-/// When a request is tried again (client-go `rest/with_retry.go`).
-///
-/// An answer 429 or 5xx is retried only if it has `Retry-After`: the server then says that it did nothing. A broken
-/// connection is retried for reads, and for writes only when the request cannot have arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "written as literals with ..Default")]
-pub struct Retry {
-    /// Retries after the first try. Default 10 (client-go). 0 for none.
-    pub times: u32,
-    /// No retry starts later than this after the first try. Default 2 min.
-    pub total: Duration,
-    /// The longest `Retry-After` that is obeyed; a longer one is left to the caller. Default 60 s.
-    pub wait: Duration,
-    /// The wait after a broken connection. Default 1 s (client-go).
-    pub broken: Duration,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Self { times: 10, total: seconds(120), wait: seconds(60), broken: seconds(1) }
-    }
-}
-
-impl Retry {
-    /// Never.
-    pub fn never() -> Self {
-        Self { times: 0, ..Self::default() }
-    }
-}
-
-/// Which version of HTTP is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Protocol {
-    /// HTTP/2 where a TLS server offers it; HTTP/1.1 else, and without TLS.
-    #[default]
-    Auto,
-    /// HTTP/1.1 only (client-go's `DISABLE_HTTP2`).
-    Http1,
-    /// HTTP/2 only; without TLS with prior knowledge, which kube-apiserver does not serve.
-    Http2,
-}
-
-/// Distributions that are measured on request, under client-go's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::exhaustive_structs, reason = "written as literals with ..Default")]
-pub struct Observe {
-    /// `rest_client_request_duration_seconds`: from a request to the head of its answer, by verb and host.
-    pub latency: bool,
-    /// `rest_client_request_size_bytes` and `rest_client_response_size_bytes`, by verb and host: of bodies, answers after
-    /// decompression, watches excepted, which have no end to measure.
-    pub sizes: bool,
-}
-
-/// Whether lists and streaming lists may come compressed by gzip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Compression {
-    /// For servers on other hosts: on loopback it costs more time than it saves.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }

@@ -1,18 +1,25 @@
 //! What can go wrong between a typed request and its answer.
 
+mod connect;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kubestrata_api_types::BoxError;
 
+pub use self::connect::ConnectError;
 use crate::auth::AuthError;
-use crate::tls::{CertificateProblem, TlsError};
+use crate::limit::RateLimited;
 
 /// A part of an exchange that has a deadline of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
+    /// Waiting for credentials, which a plugin may have to make.
+    Credentials,
+    /// Waiting for a turn under [`RateLimit`](crate::RateLimit).
+    Turn,
     /// Waiting for a free place on a connection.
     Wait,
     /// Resolving the name and opening a TCP connection.
@@ -30,6 +37,8 @@ pub enum Phase {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Credentials => "credentials",
+            Self::Turn => "its turn under the rate limit",
             Self::Wait => "a free connection",
             Self::Connect => "a connection",
             Self::Tls => "the end of the TLS handshake",
@@ -59,12 +68,24 @@ pub enum TransportError {
     /// No connection; nothing was sent.
     #[error("no connection to the server")]
     Connect(#[source] Shared<ConnectError>),
-    /// A deadline passed.
+    /// The client-side rate limit had no turn for it in time; nothing was sent.
+    #[error("not sent")]
+    RateLimited(#[from] RateLimited),
+    /// The deadline of a phase passed.
     #[error("no sign of {phase} within {limit:?}")]
     Timeout {
         /// What was waited for.
         phase: Phase,
         /// How long.
+        limit: Duration,
+    },
+    /// The deadline of the whole passed ([`Timeouts::request`](crate::Timeouts::request),
+    /// [`Timeouts::list`](crate::Timeouts::list)).
+    #[error("not done within {limit:?}; what came last was the wait for {phase}")]
+    Deadline {
+        /// What was waited for then.
+        phase: Phase,
+        /// How long all might take.
         limit: Duration,
     },
     /// The connection broke before the head of the answer. The request may have arrived.
@@ -103,9 +124,10 @@ impl TransportError {
     /// Whether the request certainly did nothing, so that any request may be repeated.
     pub fn is_unsent(&self) -> bool {
         match self {
-            Self::Request { .. } | Self::Auth(_) | Self::Connect(_) => true,
-            Self::Timeout { phase, .. } => {
-                matches!(phase, Phase::Wait | Phase::Connect | Phase::Tls)
+            Self::Request { .. } | Self::Auth(_) | Self::Connect(_) | Self::RateLimited(_) => true,
+            // Of a request with several tries, each that came before did nothing: only such tries are followed by another.
+            Self::Timeout { phase, .. } | Self::Deadline { phase, .. } => {
+                !matches!(phase, Phase::Answer | Phase::Body | Phase::WatchEnd)
             }
             _ => false,
         }
@@ -114,7 +136,8 @@ impl TransportError {
     /// Whether a deadline passed, and in which phase.
     pub fn timeout(&self) -> Option<Phase> {
         match self {
-            Self::Timeout { phase, .. } => Some(*phase),
+            Self::Timeout { phase, .. } | Self::Deadline { phase, .. } => Some(*phase),
+            Self::RateLimited(_) => Some(Phase::Turn),
             Self::Connect(error) => error.get().timeout(),
             _ => None,
         }
@@ -152,104 +175,5 @@ impl<E: std::error::Error + 'static> std::error::Error for Shared<E> {
     /// The shared error itself displays through this one, so the chain goes on with its source.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source()
-    }
-}
-
-/// A connection cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The name has no address.
-    #[error("{host:?} cannot be resolved")]
-    Resolve {
-        /// The name.
-        host: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Nobody answers at any of the addresses.
-    #[error("{address} cannot be reached")]
-    Tcp {
-        /// Host and port.
-        address: String,
-        /// What the last address gave.
-        source: std::io::Error,
-    },
-    /// A deadline passed.
-    #[error("{address}: no sign of {phase} within {limit:?}")]
-    Timeout {
-        /// Host and port.
-        address: String,
-        /// What was waited for.
-        phase: Phase,
-        /// How long.
-        limit: Duration,
-    },
-    /// The proxy cannot be reached.
-    #[error("proxy {proxy} cannot be used")]
-    ProxyUnreachable {
-        /// Scheme, host and port of the proxy.
-        proxy: String,
-        /// Why.
-        source: Box<Self>,
-    },
-    /// The proxy opens no tunnel.
-    #[error("proxy {proxy} opens no tunnel: {problem}")]
-    Proxy {
-        /// Scheme, host and port of the proxy.
-        proxy: String,
-        /// Why.
-        problem: String,
-    },
-    /// TLS cannot be set up on our side.
-    #[error("TLS cannot be set up")]
-    Tls(#[from] TlsError),
-    /// The server's certificate, or that of an `https` proxy, is not what it should be.
-    #[error("the certificate of {address} is refused: {problem}")]
-    Certificate {
-        /// Host and port.
-        address: String,
-        /// What is wrong, with which certificate.
-        problem: CertificateProblem,
-        /// The same in the words of the TLS library.
-        source: std::io::Error,
-    },
-    /// The TLS handshake failed.
-    #[error("TLS with {address} failed")]
-    Handshake {
-        /// Host and port.
-        address: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The server does not speak the version of HTTP that it agreed to.
-    #[error("HTTP with {address} failed")]
-    Http {
-        /// Host and port.
-        address: String,
-        /// Why.
-        source: BoxError,
-    },
-}
-
-impl ConnectError {
-    /// A failed handshake. `problem` is what was wrong with the certificate, if that was why.
-    pub(crate) fn handshake(
-        address: String,
-        problem: Option<CertificateProblem>,
-        source: std::io::Error,
-    ) -> Self {
-        match problem {
-            Some(problem) => Self::Certificate { address, problem, source },
-            None => Self::Handshake { address, source },
-        }
-    }
-
-    fn timeout(&self) -> Option<Phase> {
-        match self {
-            Self::Timeout { phase, .. } => Some(*phase),
-            Self::ProxyUnreachable { source, .. } => source.timeout(),
-            _ => None,
-        }
     }
 }

@@ -13,6 +13,7 @@ mod transport;
 mod answer;
 mod request;
 
+mod limit;
 mod observe;
 mod pool;
 mod retry;
@@ -30,11 +31,18 @@ mod tests;
 pub use self::auth::{Auth, AuthError, AuthLayer, AuthService, Impersonation};
 pub use self::config::{
     Compression, Config, ConfigError, InCluster, InClusterError, Limits, NoProxy, Observe,
-    Protocol, Proxy, ProxyVariableError, Retry, ServerUrlError, Timeouts, WarningHook,
+    Protocol, Proxy, ProxyVariableError, RateLimit, Resolver, Retry, ServerUrlError, Timeouts,
+    WarningHook,
 };
 pub use self::error::{ConnectError, Phase, Shared, TransportError};
 pub use self::kubeconfig::{EntryName, Kubeconfig, KubeconfigError, Place};
+pub use self::limit::{RateLimitLayer, RateLimitService, RateLimited};
 pub use self::observe::{ObserveLayer, ObserveService};
-pub use self::tls::{CertificateProblem, CertificateProblemKind, Identity, Pem, Tls, TlsError};
+pub use self::pool::Pool;
+pub use self::retry::{MayBreak, RetryLayer, RetryService};
+pub use self::tls::{
+    CertificateProblem, CertificateProblemKind, ClientCertificateRefusal, Identity, Pem, Tls,
+    TlsError,
+};
 pub use self::transport::{Connections, Transport};
-pub use self::wire::RequestBody;
+pub use self::wire::{RequestBody, ResponseBody};

@@ -49,7 +49,7 @@ const SIZE_BUCKETS: [f64; 11] = [
 ];
 
 /// The code of a request that got no answer (client-go says so too).
-const NO_ANSWER: &str = "<error>";
+pub(crate) const NO_ANSWER: &str = "<error>";
 
 /// Series that are kept by hand: a server has no more codes than this, and what comes beyond is counted together.
 const SERIES_MAX: usize = 256;

@@ -1,53 +1,55 @@
 //! Connections, and which request goes on which.
 
+mod address;
 mod body;
 mod dial;
+mod frames;
 mod lane;
 mod meters;
+mod place;
 mod proxy;
 mod tasks;
 
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use http::Uri;
-use http::header::HOST;
 use hyper::client::conn::{http1, http2};
-use kubestrata_api_types::{BoxError, cause_ref};
 use kubestrata_telemetry::Gauge;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tower::Service;
 
-use self::body::PooledBody;
 use self::dial::{Connected, Dialer};
+use self::frames::Peer;
 use self::lane::{Bounds, Lane, Reuse, Take, Version};
-use crate::auth::Source;
+use self::place::{Failed, Place, complete};
+use crate::auth::{Auth, Source};
 use crate::config::{Config, Limits, Protocol, Timeouts};
 use crate::error::{ConnectError, Phase, Shared, TransportError};
 use crate::tls::{Session, TlsError};
-use crate::wire::{
-    HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, ResponseBody, within,
-};
+use crate::wire::{HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, tell, within};
 
 /// An HTTP/1.1 connection.
 #[derive(Debug)]
 struct Http1 {
     sender: http1::SendRequest<RequestBody>,
     session: Session,
+    /// Dropped with the rest, it ends the task of the connection.
+    _in_use: oneshot::Sender<Infallible>,
 }
 
 /// An HTTP/2 connection. A clone is another handle to it.
 #[derive(Debug, Clone)]
 struct Http2 {
     sender: http2::SendRequest<RequestBody>,
-    /// What the server's settings allow at the moment; written by the task that drives the connection.
-    streams_max: Arc<AtomicUsize>,
+    /// What the server allows at the moment.
+    peer: Arc<Peer>,
     session: Session,
 }
 
@@ -55,14 +57,30 @@ struct Http2 {
 /// takes another connection before the caller hears of it.
 const REPLACEMENTS_MAX: u32 = 3;
 
-/// The connections to one server: a lane for requests and one for watches, so that neither waits for the other.
+/// The connections to one server: some for requests and some for watches, so that neither waits for the other. What a
+/// [`Transport`](crate::Transport) has at its bottom, as a plain service of HTTP for any other stack.
+///
 /// A clone shares them. When the last clone and the last answer are dropped, all connections close.
+///
+/// - Of the configuration, what concerns connections is used: server, TLS, proxy, resolver, protocol, limits, deadlines up
+///   to the head of an answer, and metrics. Credentials, retries, whom to act as and the deadline of the whole are other
+///   layers' ([`AuthLayer`](crate::AuthLayer), [`RetryLayer`](crate::RetryLayer)); the certificate of a plugin is only a
+///   `Transport`'s.
+/// - Whatever its authority, a request goes to the server of the configuration; one with a path alone is given the rest.
+///   The path of the server's URL is not put before it.
+/// - A GET with `watch=true` in its query is a watch.
+///
+/// # Cancel-safety
+///
+/// Dropping the future or the body of an answer gives the request up and frees its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Pool(Arc<Inner>);
+pub struct Pool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     dialer: Dialer,
+    /// What requests are given that name no server.
+    server: Uri,
     timeouts: Timeouts,
     requests: Track,
     watches: Track,
@@ -72,17 +90,28 @@ struct Inner {
 #[derive(Debug)]
 struct Track {
     lane: Mutex<Lane<Http1, Http2, Shared<ConnectError>>>,
-    changed: Notify,
+    changed: Arc<Notify>,
     streams: Gauge,
 }
 
 impl Track {
     fn new(bounds: Bounds, version: Option<Version>, streams: Gauge) -> Self {
-        Self { lane: Mutex::new(Lane::new(bounds, version)), changed: Notify::new(), streams }
+        Self { lane: Mutex::new(Lane::new(bounds, version)), changed: Arc::default(), streams }
     }
 }
 
 impl Pool {
+    /// Connections to the server of `config`. None is opened yet.
+    ///
+    /// # Errors
+    ///
+    /// The configuration has a host that TLS cannot name.
+    pub fn connect(config: &Config) -> Result<Self, TransportError> {
+        let nobody = Source::new(Auth::none(), &config.timeouts, &config.metrics);
+        Self::new(config, Arc::new(nobody))
+            .map_err(|error| TransportError::Connect(Shared::new(ConnectError::Tls(error))))
+    }
+
     pub(crate) fn new(config: &Config, source: Arc<Source>) -> Result<Self, TlsError> {
         let version = match (config.protocol, config.is_tls()) {
             (Protocol::Http1, _) | (Protocol::Auto, false) => Some(Version::Http1),
@@ -99,6 +128,7 @@ impl Pool {
         };
         Ok(Self(Arc::new(Inner {
             dialer: Dialer::new(config, source)?,
+            server: config.server.clone(),
             timeouts: config.timeouts,
             requests: Track::new(
                 bounds(http1_connections),
@@ -114,21 +144,29 @@ impl Pool {
         (self.0.requests.lane.lock().open(), self.0.watches.lane.lock().open())
     }
 
-    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+    async fn exchange(&self, mut request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        if request.uri().authority().is_none() {
+            complete(&mut request, &self.0.server)?;
+        }
         let purpose = Purpose::of(&request);
         self.0.dialer.refresh().await;
         let mut replacements = 0;
         loop {
-            let place = self.place(purpose).await?;
+            let place = self.place(&request).await?;
+            tell(&request, Phase::Answer);
             let limit = purpose.answer_limit(&self.0.timeouts);
             // A clone is cheap: the body is shared.
             let sent = place.send(request.clone());
             match within(Phase::Answer, limit, sent).await? {
                 Ok(response) => return Ok(response),
-                Err(failed) => {
-                    let replace = failed.unsent || (failed.reused && purpose.is_read());
+                Err(Failed { error, unsent, reused, session }) => {
+                    let error = match self.0.dialer.not_let_in(error, &session) {
+                        Ok(refused) => return Err(TransportError::Connect(Shared::new(refused))),
+                        Err(error) => error,
+                    };
+                    let replace = unsent || (reused && purpose.is_read());
                     if !replace || replacements == REPLACEMENTS_MAX {
-                        return Err(TransportError::Broken(failed.error));
+                        return Err(TransportError::Broken(error));
                     }
                     replacements += 1;
                     // A turn for the task of the connection, which may yet have to notice that it is at its end.
@@ -139,9 +177,10 @@ impl Pool {
     }
 
     /// A place on a connection, which is opened if there is none. Cancel-safe.
-    async fn place(&self, purpose: Purpose) -> Result<Place, TransportError> {
+    async fn place(&self, request: &HttpRequest) -> Result<Place, TransportError> {
         let limit = self.0.timeouts.wait;
-        let watch = purpose.is_watch();
+        let watch = Purpose::of(request).is_watch();
+        tell(request, Phase::Wait);
         let mut seen = self.track(watch).lane.lock().failures();
         loop {
             let take = within(Phase::Wait, limit, self.free(watch, &mut seen)).await?;
@@ -159,7 +198,7 @@ impl Pool {
                         slot: Slot::new(self.clone(), watch, Some(id)),
                     });
                 }
-                Take::Dial => return self.dial(watch).await,
+                Take::Dial => return self.dial(watch, request).await,
                 Take::Wait => {}
             }
         }
@@ -192,10 +231,11 @@ impl Pool {
         }
     }
 
-    async fn dial(&self, watch: bool) -> Result<Place, TransportError> {
+    async fn dial(&self, watch: bool, request: &HttpRequest) -> Result<Place, TransportError> {
         let dialing = Dialing { pool: self.clone(), watch, done: false };
         // Boxed: it is large, rare, and would make every request as large.
-        match Box::pin(self.0.dialer.dial()).await {
+        let changed = &self.track(watch).changed;
+        match Box::pin(self.0.dialer.dial(changed, |phase| tell(request, phase))).await {
             Ok(Connected::Http1(sender)) => {
                 dialing.finish(|lane| lane.opened_http1());
                 let slot = Slot::new(self.clone(), watch, None);
@@ -282,71 +322,6 @@ impl Drop for Slot {
     }
 }
 
-/// A place for one request.
-enum Place {
-    Http1 { sender: Http1, slot: Slot, reused: bool },
-    Http2 { sender: Http2, slot: Slot },
-}
-
-/// A request without an answer.
-struct Failed {
-    error: BoxError,
-    /// It was handed back: the server has not seen it.
-    unsent: bool,
-    /// The connection had been used before, and may have been closed by the server meanwhile.
-    reused: bool,
-}
-
-impl Place {
-    async fn send(self, mut request: HttpRequest) -> Result<HttpResponse, Failed> {
-        match self {
-            Self::Http1 { mut sender, slot, reused } => {
-                origin_form(&mut request);
-                match sender.sender.try_send_request(request).await {
-                    Ok(response) => Ok(response
-                        .map(|body| ResponseBody::new(PooledBody::new(body, slot, Some(sender))))),
-                    Err(mut error) => Err(Failed {
-                        unsent: error.take_message().is_some(),
-                        error: error.into_error().into(),
-                        reused,
-                    }),
-                }
-            }
-            Self::Http2 { mut sender, slot } => match sender.sender.try_send_request(request).await
-            {
-                Ok(response) => {
-                    Ok(response.map(|body| ResponseBody::new(PooledBody::new(body, slot, None))))
-                }
-                Err(mut error) => {
-                    let unsent = error.take_message().is_some() || is_refused(error.error());
-                    Err(Failed { unsent, error: error.into_error().into(), reused: true })
-                }
-            },
-        }
-    }
-}
-
-/// Whether the server says that it has not looked at the request (RFC 9113, 8.7): it refused the stream, or it is going
-/// away and the stream came too late. Go's client repeats both for every method, as a server with `--goaway-chance`
-/// does the latter all day.
-fn is_refused(error: &hyper::Error) -> bool {
-    let Some(error) = cause_ref::<h2::Error>(error) else { return false };
-    let expected =
-        if error.is_go_away() { h2::Reason::NO_ERROR } else { h2::Reason::REFUSED_STREAM };
-    error.is_remote() && error.reason() == Some(expected)
-}
-
-/// HTTP/1.1 wants the path in the request line and the authority in `Host`.
-fn origin_form(request: &mut HttpRequest) {
-    let uri = std::mem::take(request.uri_mut());
-    if let Some(authority) = uri.authority()
-        && let Ok(host) = authority.as_str().parse()
-    {
-        request.headers_mut().insert(HOST, host);
-    }
-    *request.uri_mut() = uri.into_parts().path_and_query.map_or_else(Uri::default, Uri::from);
-}
-
 impl Service<HttpRequest> for Pool {
     type Response = HttpResponse;
     type Error = TransportError;
@@ -372,11 +347,10 @@ impl Reuse for Http1 {
 
 impl Reuse for Http2 {
     fn is_closed(&self) -> bool {
-        self.sender.is_closed() || self.session.is_outdated()
+        self.sender.is_closed() || self.peer.is_gone() || self.session.is_outdated()
     }
 
     fn streams_max(&self) -> usize {
-        // Relaxed: a number on its own, and a stale one costs a queued stream at worst.
-        self.streams_max.load(Ordering::Relaxed)
+        self.peer.streams_max()
     }
 }

@@ -17,15 +17,16 @@ use kubestrata_api_types::{
 use kubestrata_codec::{accept_header, content_type, delete_options_body};
 
 use self::query::Query;
-use crate::config::{Config, Timeouts};
+use crate::config::Config;
 use crate::error::TransportError;
-use crate::wire::{HttpRequest, Purpose, RequestBody};
+use crate::wire::{Call, HttpRequest, Purpose, RequestBody};
 
 /// Makes the request. `compressed` asks for gzip, where that can help: lists and streaming lists.
 pub(crate) fn to_http(
     request: &ApiRequest,
     config: &Config,
     compressed: bool,
+    call: Call,
 ) -> Result<HttpRequest, TransportError> {
     if let Operation::DeleteCollection { list: ListOptions { shard: Some(_), .. }, .. } =
         &request.operation
@@ -38,11 +39,8 @@ pub(crate) fn to_http(
     let uri = join(&config.server, &path(request)?, query)?;
     let accept = HeaderValue::from_str(&accept_header(request, &config.negotiation))
         .map_err(|_| invalid("the Accept header cannot be written"))?;
-    let mut http = http::Request::builder()
-        .method(method)
-        .uri(uri)
-        .header(ACCEPT, accept)
-        .extension(purpose(request, &config.timeouts));
+    let mut http =
+        http::Request::builder().method(method).uri(uri).header(ACCEPT, accept).extension(call);
     if compressed && compressible(request) {
         http = http.header(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
@@ -55,7 +53,7 @@ pub(crate) fn to_http(
 }
 
 /// A plain GET of a path, which must start with a slash and may have a query.
-pub(crate) fn raw_get(path: &str, server: &Uri) -> Result<HttpRequest, TransportError> {
+pub(crate) fn raw_get(path: &str, server: &Uri, call: Call) -> Result<HttpRequest, TransportError> {
     if !path.starts_with('/') {
         return Err(invalid("the path does not start with a slash"));
     }
@@ -64,7 +62,7 @@ pub(crate) fn raw_get(path: &str, server: &Uri) -> Result<HttpRequest, Transport
         .method(Method::GET)
         .uri(uri)
         .header(ACCEPT, HeaderValue::from_static("application/json, */*"))
-        .extension(Purpose::Read)
+        .extension(call)
         .body(RequestBody::default())
         .map_err(|error| invalid(&error.to_string()))
 }
@@ -73,14 +71,10 @@ fn invalid(problem: &str) -> TransportError {
     TransportError::Request { problem: problem.to_owned() }
 }
 
-fn purpose(request: &ApiRequest, timeouts: &Timeouts) -> Purpose {
-    match &request.operation {
+pub(crate) fn purpose(request: &ApiRequest) -> Purpose {
+    match request.operation {
         Operation::Get { .. } | Operation::List(_) => Purpose::Read,
-        Operation::Watch(options) => Purpose::Watch {
-            life: options
-                .timeout
-                .map_or(timeouts.watch_life, |asked| asked + timeouts.watch_margin),
-        },
+        Operation::Watch(_) => Purpose::Watch,
         _ => Purpose::Write,
     }
 }

@@ -2,10 +2,14 @@
 
 mod server;
 
+mod cancel;
 mod certificates;
 mod credentials;
+mod deadlines;
 mod exchange;
 mod failures;
+mod farewell;
+mod names;
 mod plugins;
 mod proxies;
 mod rotation;

@@ -4,6 +4,7 @@ mod certificate;
 mod connector;
 mod explain;
 mod pem;
+mod refused;
 mod verify;
 
 #[cfg(test)]
@@ -19,6 +20,8 @@ use rustls_pki_types::pem::PemObject as _;
 pub(crate) use self::connector::{Connector, Session};
 pub use self::explain::{CertificateProblem, CertificateProblemKind};
 pub use self::pem::Pem;
+pub use self::refused::ClientCertificateRefusal;
+pub(crate) use self::refused::{Shown, about_ours, alert, refusal};
 
 /// How the server is verified, and our client certificate. The default trusts what the platform trusts.
 #[derive(Debug, Clone, Default)]
@@ -127,9 +130,10 @@ fn provider() -> Result<Arc<CryptoProvider>, TlsError> {
     }
 }
 
-/// Until when the first of these certificates is valid. `None` if they are in a file, or are no certificates.
-pub(crate) fn expiry(certificates: &Pem) -> Option<Timestamp> {
+/// From when and until when the first of these certificates is valid. `None` if they are in a file, or are no certificates.
+pub(crate) fn validity(certificates: &Pem) -> Option<(Timestamp, Timestamp)> {
     let first = CertificateDer::pem_slice_iter(certificates.memory()?).next()?.ok()?;
-    let (_, until) = certificate::validity(&first)?;
-    Timestamp::from_second(i64::try_from(until).ok()?).ok()
+    let (from, until) = certificate::validity(&first)?;
+    let time = |seconds| Timestamp::from_second(i64::try_from(seconds).ok()?).ok();
+    Some((time(from)?, time(until)?))
 }

@@ -5,11 +5,13 @@ mod in_process;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
-use kubestrata_api_types::{ApiRequest, ApiResponse, BoxError, BoxFuture};
+use kubestrata_api_types::{ApiRequest, ApiResponse, BoxError, BoxFuture, Operation};
 use kubestrata_codec::Encoded;
+use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer as _, Service, ServiceExt as _};
 use tracing::Instrument as _;
@@ -18,12 +20,13 @@ use self::in_process::InProcess;
 use crate::answer;
 use crate::auth::{AuthLayer, Source};
 use crate::config::{Compression, Config};
-use crate::error::{ConnectError, Shared, TransportError};
+use crate::error::{ConnectError, Phase, Shared, TransportError};
+use crate::limit::RateLimitLayer;
 use crate::observe::ObserveLayer;
 use crate::pool::Pool;
 use crate::request;
 use crate::retry::RetryLayer;
-use crate::wire::{HttpRequest, HttpResponse, RequestBody};
+use crate::wire::{Call, HttpRequest, HttpResponse, Progress, Purpose, RequestBody};
 
 /// The way to one API server: a `tower::Service<ApiRequest, Response = ApiResponse<Encoded>>`.
 ///
@@ -106,9 +109,21 @@ impl Transport {
     ) -> Result<Self, TransportError> {
         let auth = AuthLayer::over(source, config.impersonate.as_ref(), &config.user_agent)?;
         let host = config.server.authority().map(ToString::to_string).unwrap_or_default();
-        let observe = ObserveLayer::new(Arc::clone(&config.metrics), host, config.observe);
-        let stack = RetryLayer(config.retry).layer(auth.layer(observe.layer(bottom)));
-        let wire = BoxCloneSyncService::new(stack);
+        let metrics = &config.metrics;
+        let observe = ObserveLayer::new(Arc::clone(metrics), &*host, config.observe);
+        let retry = RetryLayer::new(config.retry).counted(Arc::clone(metrics), &*host);
+        let tries = auth.layer(observe.layer(bottom));
+        let wire = match config.rate_limit {
+            None => BoxCloneSyncService::new(retry.layer(tries)),
+            Some(limit) => {
+                let limit = if config.observe.rate_limiter {
+                    RateLimitLayer::measured(limit, Arc::clone(metrics), &*host)
+                } else {
+                    RateLimitLayer::new(limit)
+                };
+                BoxCloneSyncService::new(retry.layer(limit.layer(tries)))
+            }
+        };
         Ok(Self(Arc::new(Inner { wire, config, compressed, pool, observe })))
     }
 
@@ -130,24 +145,53 @@ impl Transport {
     /// As for typed requests; [`TransportError::TooLarge`] for a body above [`Limits::body_bytes`](crate::Limits).
     pub async fn raw_get(&self, path: &str) -> Result<Bytes, BoxError> {
         let config = &self.0.config;
-        let request = request::raw_get(path, &config.server)?;
-        let response = self.0.wire.clone().oneshot(request).await?;
-        let response = answer::check(response, config).await?;
-        let body = answer::Chunks::plain(response, &config.timeouts)?;
-        body.collect(config.limits.body_bytes).await
+        let limit = config.timeouts.request;
+        let call = Call::new(Purpose::Read, limit);
+        let progress = call.progress.clone();
+        in_time(limit, &progress.clone(), call.until, async move {
+            let request = request::raw_get(path, &config.server, call)?;
+            let response = self.0.wire.clone().oneshot(request).await?;
+            progress.at(Phase::Body);
+            let response = answer::check(response, config).await?;
+            let body = answer::Chunks::plain(response, &config.timeouts)?;
+            body.collect(config.limits.body_bytes).await
+        })
+        .await
     }
 
     async fn exchange(self, request: ApiRequest) -> Result<ApiResponse<Encoded>, BoxError> {
         let Inner { wire, config, compressed, observe, .. } = &*self.0;
-        let http = request::to_http(&request, config, *compressed)?;
-        let sizes = observe.response_sizes(http.method());
-        let response = wire.clone().oneshot(http).await?;
-        answer::read(&request, response, config, sizes).await
+        let list = matches!(request.operation, Operation::List(_));
+        let limit = if list { config.timeouts.list } else { config.timeouts.request };
+        let call = Call::new(request::purpose(&request), limit);
+        let (until, progress) = (call.until, call.progress.clone());
+        in_time(limit, &progress.clone(), until, async move {
+            let http = request::to_http(&request, config, *compressed, call)?;
+            let sizes = observe.response_sizes(http.method());
+            let response = wire.clone().oneshot(http).await?;
+            progress.at(Phase::Body);
+            answer::read(&request, response, config, sizes, until).await
+        })
+        .await
+    }
+}
+
+/// Runs one request within the deadline of the whole, and tells what it was waiting for if that passes. Cancel-safe: what
+/// is under way is dropped, which gives back its place on a connection.
+async fn in_time<T>(
+    limit: Duration,
+    progress: &Progress,
+    until: Instant,
+    exchange: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    match tokio::time::timeout_at(until, exchange).await {
+        Ok(result) => result,
+        Err(_) => Err(TransportError::Deadline { phase: progress.phase(), limit }.into()),
     }
 }
 
 fn source(config: &Config) -> Arc<Source> {
-    Arc::new(Source::new(config.auth.clone(), &config.timeouts))
+    Arc::new(Source::new(config.auth.clone(), &config.timeouts, &config.metrics))
 }
 
 impl fmt::Debug for Transport {

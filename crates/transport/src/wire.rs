@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use kubestrata_api_types::{BoxError, BoxFuture};
+use kubestrata_api_types::{BoxError, BoxFuture, FOREVER};
+use tokio::time::Instant;
 
 use crate::config::Timeouts;
 use crate::error::{Phase, TransportError};
@@ -21,7 +24,9 @@ pub(crate) type HttpFuture = BoxFuture<Result<HttpResponse, TransportError>>;
 pub struct RequestBody(Option<Bytes>);
 
 impl RequestBody {
-    pub(crate) fn new(bytes: Bytes) -> Self {
+    /// A body of these bytes; the default has none.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
         Self((!bytes.is_empty()).then_some(bytes))
     }
 }
@@ -53,8 +58,8 @@ impl Body for RequestBody {
     }
 }
 
-/// The body of an answer, from whatever service it came.
-pub(crate) struct ResponseBody(Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>);
+/// The body of an answer, from whatever service it came. Dropped before its end, it gives the request up.
+pub struct ResponseBody(Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>);
 
 impl ResponseBody {
     pub(crate) fn new(body: impl Body<Data = Bytes, Error = BoxError> + Send + 'static) -> Self {
@@ -80,27 +85,56 @@ impl ResponseBody {
     }
 }
 
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.0.as_mut().poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResponseBody")
     }
 }
 
-/// What a request does, as far as deadlines, connections and retries must know. Travels in its extensions.
+/// What a request does, as far as deadlines, connections and retries must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Reads something that ends by itself.
     Read,
-    /// Follows changes; the stream may live this long.
-    Watch { life: Duration },
+    /// Follows changes.
+    Watch,
     /// Changes something, or may.
     Write,
 }
 
 impl Purpose {
-    pub(crate) fn of(request: &HttpRequest) -> Self {
-        // What nobody has marked is taken for the most delicate.
-        request.extensions().get().copied().unwrap_or(Self::Write)
+    /// Of a request of this crate, what it was made for; of another, what method and query tell.
+    pub(crate) fn of<B>(request: &http::Request<B>) -> Self {
+        if let Some(call) = request.extensions().get::<Call>() {
+            return call.purpose;
+        }
+        let reads = matches!(*request.method(), http::Method::GET | http::Method::HEAD);
+        match request.uri().query() {
+            Some(query) if reads && query.split('&').any(is_watch) => Self::Watch,
+            _ if reads => Self::Read,
+            // What nobody has marked is taken for the most delicate.
+            _ => Self::Write,
+        }
     }
 
     pub(crate) fn is_read(self) -> bool {
@@ -108,12 +142,69 @@ impl Purpose {
     }
 
     pub(crate) fn is_watch(self) -> bool {
-        matches!(self, Self::Watch { .. })
+        matches!(self, Self::Watch)
     }
 
     /// How long the head of the answer may take.
     pub(crate) fn answer_limit(self, timeouts: &Timeouts) -> Duration {
         if self.is_watch() { timeouts.watch_answer } else { timeouts.answer }
+    }
+}
+
+/// As kube-apiserver reads a boolean parameter: a name alone is true as well.
+fn is_watch(parameter: &str) -> bool {
+    matches!(parameter, "watch" | "watch=1" | "watch=true")
+}
+
+/// One request from its caller's view, through all its tries. Travels in the extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) purpose: Purpose,
+    /// When the whole must be over.
+    pub(crate) until: Instant,
+    pub(crate) progress: Progress,
+}
+
+impl Call {
+    /// One that begins now, and has this long.
+    pub(crate) fn new(purpose: Purpose, limit: Duration) -> Self {
+        let until = Instant::now() + limit.min(FOREVER);
+        Self { purpose, until, progress: Progress(Arc::new(AtomicU8::new(0))) }
+    }
+}
+
+/// What a request waits for at the moment: told by the layers that it passes, read when its time is over.
+///
+/// Relaxed: a number on its own, and whoever reads it polls, or has just dropped, the one who writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress(Arc<AtomicU8>);
+
+/// Phases by their number in a [`Progress`].
+const PHASES: [Phase; 7] = [
+    Phase::Credentials,
+    Phase::Turn,
+    Phase::Wait,
+    Phase::Connect,
+    Phase::Tls,
+    Phase::Answer,
+    Phase::Body,
+];
+
+impl Progress {
+    pub(crate) fn at(&self, phase: Phase) {
+        let number = PHASES.iter().position(|known| *known == phase).unwrap_or(0);
+        self.0.store(u8::try_from(number).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        PHASES[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+}
+
+/// Says what `request` waits for now, if anybody wants to know.
+pub(crate) fn tell<B>(request: &http::Request<B>, phase: Phase) {
+    if let Some(call) = request.extensions().get::<Call>() {
+        call.progress.at(phase);
     }
 }
 

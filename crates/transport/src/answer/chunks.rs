@@ -20,8 +20,13 @@ pub(crate) struct Chunks {
     body: ResponseBody,
     gunzip: Option<Gunzip>,
     deadline: Pin<Box<Sleep>>,
+    /// How long the next piece may take, or the whole of a watch.
     limit: Duration,
     phase: Phase,
+    /// Since when the next piece has been waited for.
+    waiting: Option<Instant>,
+    /// How long all pieces may be waited for together: the limit that is told, and what is left of it.
+    whole: Option<(Duration, Duration)>,
     size: Size,
 }
 
@@ -76,7 +81,13 @@ impl Chunks {
         };
         let deadline = Box::pin(tokio::time::sleep(limit));
         let (body, size) = (response.into_body(), Size::default());
-        Ok(Self { body, gunzip, deadline, limit, phase, size })
+        Ok(Self { body, gunzip, deadline, limit, phase, waiting: None, whole: None, size })
+    }
+
+    /// The same; of `limit` for the whole, this much is left. Only waiting for the server counts.
+    pub(super) fn whole(mut self, limit: Duration, left: Duration) -> Self {
+        self.whole = Some((limit, left));
+        self
     }
 
     /// The same; its size goes there in the end.
@@ -106,10 +117,11 @@ impl Chunks {
             }
             // Data first: a reader that was slow itself must not take its own delay for the server's.
             let Poll::Ready(piece) = self.body.poll_data(cx) else {
-                ready!(self.deadline.as_mut().poll(cx));
-                let (phase, limit) = (self.phase, self.limit);
-                return Poll::Ready(Some(Err(TransportError::Timeout { phase, limit }.into())));
+                return self.poll_deadline(cx).map(|error| Some(Err(error.into())));
             };
+            if let (Some(since), Some((_, left))) = (self.waiting.take(), &mut self.whole) {
+                *left = left.saturating_sub(since.elapsed());
+            }
             let piece = match piece {
                 None => {
                     let end = self.gunzip.as_mut().map_or(Ok(()), Gunzip::finish);
@@ -118,14 +130,29 @@ impl Chunks {
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 Some(Ok(piece)) => piece,
             };
-            if self.phase == Phase::Body {
-                self.deadline.as_mut().reset(Instant::now() + self.limit.min(FOREVER));
-            }
             match &mut self.gunzip {
                 Some(gunzip) => gunzip.push(piece),
                 None => return Poll::Ready(Some(Ok(piece))),
             }
         }
+    }
+
+    /// Waits for the end of patience with the next piece.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<TransportError> {
+        let left = self.whole.map_or(FOREVER, |(_, left)| left);
+        if self.phase == Phase::Body && self.waiting.is_none() {
+            let now = Instant::now();
+            self.waiting = Some(now);
+            self.deadline.as_mut().reset(now + self.limit.min(left).min(FOREVER));
+        }
+        ready!(self.deadline.as_mut().poll(cx));
+        let (phase, limit) = (self.phase, self.limit);
+        Poll::Ready(match self.whole {
+            Some((whole, left)) if left <= limit => {
+                TransportError::Deadline { phase, limit: whole }
+            }
+            _ => TransportError::Timeout { phase, limit },
+        })
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod info;
+mod meters;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
 pub(crate) use self::info::ClusterInfo;
+pub(crate) use self::meters::Meters;
+use self::meters::Run;
 use super::AuthError;
 use super::source::Made;
 
@@ -56,15 +59,24 @@ impl ExecPlugin {
 }
 
 /// Runs the plugin for at most `limit`. The process is killed if the limit passes or the future is dropped.
-pub(super) async fn run(plugin: &ExecPlugin, limit: Duration) -> Result<Made, AuthError> {
-    match tokio::time::timeout(limit, output(plugin)).await {
+pub(super) async fn run(
+    plugin: &ExecPlugin,
+    limit: Duration,
+    meters: &Meters,
+) -> Result<Made, AuthError> {
+    let mut run = Run::GivenUp;
+    let output = tokio::time::timeout(limit, output(plugin, &mut run)).await;
+    meters.ran(run);
+    match output {
         Ok(output) => answer::parse(plugin, &output?),
         Err(_) => Err(AuthError::ExecTimeout { command: plugin.command.clone(), limit }),
     }
 }
 
-async fn output(plugin: &ExecPlugin) -> Result<Zeroizing<Vec<u8>>, AuthError> {
-    let mut child = spawn(command(plugin).await?, plugin).await?;
+/// What it prints. `run` is set once it is known how that went.
+async fn output(plugin: &ExecPlugin, run: &mut Run) -> Result<Zeroizing<Vec<u8>>, AuthError> {
+    let started = spawn(command(plugin).await?, plugin).await;
+    let mut child = started.inspect_err(|_| *run = Run::NotFound)?;
     // Allocated once: a buffer that grows leaves copies of the secrets behind.
     let mut bytes = Zeroizing::new(vec![0; OUTPUT_BYTES_MAX + 1]);
     let mut length = 0;
@@ -82,7 +94,13 @@ async fn output(plugin: &ExecPlugin) -> Result<Zeroizing<Vec<u8>>, AuthError> {
     }
     bytes.truncate(length);
     let status = child.wait().await.map_err(|error| plugin.error(error.to_string()))?;
-    if status.success() { Ok(bytes) } else { Err(plugin.error(status.to_string())) }
+    if status.success() {
+        *run = Run::Done;
+        Ok(bytes)
+    } else {
+        *run = Run::Failed(status.code().unwrap_or(-1));
+        Err(plugin.error(status.to_string()))
+    }
 }
 
 async fn command(plugin: &ExecPlugin) -> Result<Command, AuthError> {

@@ -11,6 +11,8 @@ use tower::{Layer, Service};
 use super::source::Source;
 use super::{AuthError, Impersonation};
 use crate::config::Config;
+use crate::error::Phase;
+use crate::wire::tell;
 
 /// The tower layer that puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with new
 /// ones, where there is a source of them. That is safe for every verb: a server that answers 401 has done nothing.
@@ -31,7 +33,7 @@ impl AuthLayer {
     ///
     /// A name holds characters that no header may have, or there is nobody to act as.
     pub fn new(config: &Config) -> Result<Self, AuthError> {
-        let source = Arc::new(Source::new(config.auth.clone(), &config.timeouts));
+        let source = Arc::new(Source::new(config.auth.clone(), &config.timeouts, &config.metrics));
         Self::over(source, config.impersonate.as_ref(), &config.user_agent)
     }
 
@@ -126,6 +128,7 @@ where
             for (name, value) in headers.iter() {
                 request.headers_mut().append(name, value.clone());
             }
+            tell(&request, Phase::Credentials);
             let credential = source.get(None).await?;
             if let Some(value) = &credential.header {
                 request.headers_mut().insert(AUTHORIZATION, value.clone());
@@ -137,6 +140,7 @@ where
             if response.status() != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
+            tell(&request, Phase::Credentials);
             let fresh = match source.get(Some(&credential)).await {
                 Ok(fresh) if !fresh.is_same(&credential) => fresh,
                 Ok(_) => return Ok(response),

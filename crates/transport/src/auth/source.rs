@@ -8,16 +8,17 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use kubestrata_api_types::FOREVER;
+use kubestrata_api_types::{FOREVER, Timestamp};
+use kubestrata_telemetry::Provider;
 use parking_lot::RwLock;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::exec;
+use super::exec::{self, Meters};
 use super::{Auth, AuthError, Method};
 use crate::config::Timeouts;
-use crate::tls::Identity;
+use crate::tls::{Identity, validity};
 
 /// A plugin does not run again for a refusal of credentials that are younger than this: a server that refuses all it is
 /// sent would else have one process started per request.
@@ -38,6 +39,8 @@ pub(crate) struct Credential {
     /// The value of `Authorization`, if there is one.
     pub(super) header: Option<HeaderValue>,
     identity: Option<Identity>,
+    /// From when and until when the certificate is valid.
+    validity: Option<(Timestamp, Timestamp)>,
     made: Instant,
     /// When to make new ones; `None` for never.
     until: Option<Instant>,
@@ -57,6 +60,8 @@ pub(crate) struct Source {
     auth: Auth,
     file_period: Duration,
     exec_limit: Duration,
+    /// Of a plugin.
+    meters: Option<Meters>,
     current: RwLock<Option<Arc<Credential>>>,
     /// Held while a file is read or a plugin runs, so that many requests cause one refresh.
     refresh: Mutex<Option<AuthError>>,
@@ -68,9 +73,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(auth: Auth, timeouts: &Timeouts) -> Self {
+    pub(crate) fn new(auth: Auth, timeouts: &Timeouts, metrics: &Arc<dyn Provider>) -> Self {
+        let plugin = matches!(auth.0, Method::Exec(_));
         Self {
             auth,
+            meters: plugin.then(|| Meters::new(Arc::clone(metrics))),
             file_period: timeouts.files,
             exec_limit: timeouts.exec,
             current: RwLock::new(None),
@@ -88,6 +95,7 @@ impl Source {
         rejected: Option<&Arc<Credential>>,
     ) -> Result<Arc<Credential>, AuthError> {
         if let Some(current) = self.usable(rejected) {
+            self.used(&current);
             return Ok(current);
         }
         let failures = self.failures.load(Ordering::Relaxed);
@@ -121,11 +129,22 @@ impl Source {
         let fresh = Arc::new(made);
         let had = old.as_ref().and_then(|old| old.identity.as_ref());
         let other = had != fresh.identity.as_ref();
+        let replaced = old.as_ref().and_then(|old| old.validity).filter(|_| other);
+        if let (Some(meters), Some((from, _))) = (&self.meters, replaced) {
+            meters.replaced(from);
+        }
+        self.used(&fresh);
         *self.current.write() = Some(Arc::clone(&fresh));
         if other {
             self.identities.fetch_add(1, Ordering::Release);
         }
         Ok(fresh)
+    }
+
+    fn used(&self, credential: &Credential) {
+        if let (Some(meters), Some((_, until))) = (&self.meters, credential.validity) {
+            meters.used(until);
+        }
     }
 
     fn usable(&self, rejected: Option<&Arc<Credential>>) -> Option<Arc<Credential>> {
@@ -176,14 +195,16 @@ impl Source {
                 header = Some(sensitive("password", &format!("Basic {text}"))?);
             }
             Method::Exec(plugin) => {
-                let made = exec::run(plugin, self.exec_limit).await?;
+                let meters = self.meters.as_ref().expect("a source of a plugin has its meters");
+                let made = exec::run(plugin, self.exec_limit, meters).await?;
                 header = made.token.map(|token| bearer(token.expose_secret())).transpose()?;
                 (identity, lifetime) = (made.identity, made.lifetime);
             }
         }
         let made = Instant::now();
         let until = lifetime.map(|lifetime| made + lifetime.min(FOREVER));
-        Ok(Credential { header, identity, made, until })
+        let validity = identity.as_ref().and_then(|identity| validity(&identity.certificate));
+        Ok(Credential { header, identity, validity, made, until })
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::proxy::from_variables;
-use super::{Config, ProxyVariableError};
+use super::{Config, Protocol, ProxyVariableError};
 use crate::auth::Auth;
 use crate::kubeconfig::{Kubeconfig, KubeconfigError};
 use crate::tls::Pem;
@@ -134,7 +134,8 @@ impl InCluster {
 
 impl Config {
     /// What kubectl would use, else what a pod would: the files of `KUBECONFIG`, else `~/.kube/config`, else the service
-    /// account of the pod we run in. Where that names no proxy, the environment may ([`Config::proxy_from_env`]).
+    /// account of the pod we run in. Where that names no proxy, the environment may ([`Config::proxy_from_env`]), and it may
+    /// switch HTTP/2 off ([`Config::protocol_from_env`]).
     ///
     /// # Errors
     ///
@@ -151,7 +152,24 @@ impl Config {
         if config.proxy.is_none() {
             config.proxy = from_variables(&config.server, variable)?;
         }
-        Ok(config)
+        Ok(config.protocol_from(variable))
+    }
+
+    /// The same with HTTP/1.1 alone if `DISABLE_HTTP2` of the environment is anything but empty, be it `false` (Go
+    /// `net.SetTransportDefaults` of apimachinery): for a proxy or load balancer on the way that cannot do HTTP/2.
+    ///
+    /// [`Config::infer`], [`Config::from_kubeconfig`] and [`Config::in_cluster`] do so by themselves.
+    #[must_use]
+    pub fn protocol_from_env(self) -> Self {
+        self.protocol_from(&|name| std::env::var_os(name))
+    }
+
+    fn protocol_from(mut self, variable: &dyn Fn(&'static str) -> Option<OsString>) -> Self {
+        if variable("DISABLE_HTTP2").is_some_and(|value| !value.is_empty()) {
+            tracing::info!("HTTP/2 is switched off by DISABLE_HTTP2");
+            self.protocol = Protocol::Http1;
+        }
+        self
     }
 
     fn infer_server(
@@ -180,7 +198,7 @@ impl Config {
     ///
     /// The file cannot be read or used.
     pub fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Ok(Kubeconfig::read(path)?.config(None)?.proxy_from_env()?)
+        Ok(Kubeconfig::read(path)?.config(None)?.proxy_from_env()?.protocol_from_env())
     }
 
     /// The service account of the pod we run in.
@@ -189,6 +207,6 @@ impl Config {
     ///
     /// This is no pod, or one without a service account.
     pub fn in_cluster() -> Result<Self, ConfigError> {
-        Ok(InCluster::from_env()?.config()?.proxy_from_env()?)
+        Ok(InCluster::from_env()?.config()?.proxy_from_env()?.protocol_from_env())
     }
 }

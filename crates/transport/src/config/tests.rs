@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::infer::ConfigError;
-use super::{Config, InCluster, ServerUrlError};
+use super::{Config, InCluster, Protocol, ServerUrlError};
 
 fn service_account(folder: &Path) {
     std::fs::write(folder.join("token"), "t").unwrap();
@@ -78,6 +78,29 @@ fn inference_goes_from_kubeconfig_to_pod() {
     // A broken file is an error, never passed over.
     std::fs::write(home.path().join(".kube/config"), "clusters: 7").unwrap();
     assert!(matches!(infer(&[home_variable]), Err(ConfigError::Kubeconfig(_))));
+}
+
+/// apimachinery `net.SetTransportDefaults`: any value switches it off, whatever it says.
+#[test]
+fn the_environment_can_switch_http2_off() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".kube")).unwrap();
+    let text = "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n\
+                clusters: [{name: a, cluster: {server: 'https://home'}}]\n";
+    std::fs::write(home.path().join(".kube/config"), text).unwrap();
+    for (value, protocol) in [
+        (None, Protocol::Auto),
+        (Some(""), Protocol::Auto),
+        (Some("1"), Protocol::Http1),
+        (Some("false"), Protocol::Http1),
+    ] {
+        let config = Config::infer_from(&|name| match name {
+            "HOME" => Some(home.path().into()),
+            "DISABLE_HTTP2" => value.map(OsString::from),
+            _ => None,
+        });
+        assert_eq!(config.unwrap().protocol, protocol, "{value:?}");
+    }
 }
 
 #[test]

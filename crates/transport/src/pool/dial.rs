@@ -1,30 +1,34 @@
 //! Opening a connection: name, TCP, TLS, HTTP.
 
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kubestrata_api_types::BoxError;
 use kubestrata_telemetry::Gauge;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsConnector;
 
+use super::frames::{Frames, Peer};
 use super::proxy::{Via, Wire};
 use super::tasks::{Spawner, Tasks};
-use super::{Http1, Http2, meters};
+use super::{Http1, Http2, address, meters};
 use crate::auth::Source;
-use crate::config::{Config, Endpoint, Limits, Protocol, Timeouts};
+use crate::config::{Config, Endpoint, Limits, Protocol, Resolver, Timeouts};
 use crate::error::{ConnectError, Phase};
-use crate::tls::{Connector, Session, TlsError};
+use crate::tls::{Connector, Session, TlsError, about_ours, refusal};
 
-/// Silence after which the kernel probes a connection, and the pause between probes (Go's dialer: 30 s and 15 s).
-const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
+/// Silence after which the kernel probes a connection, the pause between probes, and how many may go unanswered: as with
+/// pings, a dead peer is noticed within 45 s (Go's dialer probes nine times, every 15 s).
+const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(5), 3);
+/// How long an HTTP/1.1 connection that nobody wants any more may take to close. What a server does not read, as the body of
+/// a request that was given up, would else be sent to it whenever it does.
+const CLOSE: Duration = Duration::from_secs(1);
 /// HTTP/2 flow control counts in 31 bits.
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 
@@ -36,6 +40,7 @@ pub(super) struct Dialer {
     proxy: Option<Via>,
     tls: Option<Connector>,
     protocol: Protocol,
+    resolver: Resolver,
     timeouts: Timeouts,
     limits: Limits,
     tasks: Tasks,
@@ -43,7 +48,7 @@ pub(super) struct Dialer {
 }
 
 /// One connection, as long as it is open.
-struct Open(Gauge);
+pub(super) struct Open(Gauge);
 
 impl Open {
     fn new(gauge: &Gauge) -> Self {
@@ -85,6 +90,7 @@ impl Dialer {
             proxy,
             tls,
             protocol: config.protocol,
+            resolver: config.resolver.clone(),
             timeouts: config.timeouts,
             limits: config.limits,
             tasks: Tasks::default(),
@@ -99,11 +105,19 @@ impl Dialer {
         }
     }
 
+    /// Tells each phase as it begins, and later, by `changed`, that the connection takes more requests, or no more.
+    ///
     /// Cancel-safe: a dropped future leaves no connection behind.
-    pub(super) async fn dial(&self) -> Result<Connected, ConnectError> {
+    pub(super) async fn dial(
+        &self,
+        changed: &Arc<Notify>,
+        tell: impl Fn(Phase),
+    ) -> Result<Connected, ConnectError> {
         let (connect, tls) = (self.timeouts.connect, self.timeouts.tls);
+        tell(Phase::Connect);
         let stream = self.within(Phase::Connect, connect, self.reach()).await??;
-        self.within(Phase::Tls, tls, self.secure(stream)).await?
+        tell(Phase::Tls);
+        self.within(Phase::Tls, tls, self.secure(stream, changed)).await?
     }
 
     async fn within<T>(
@@ -133,92 +147,126 @@ impl Dialer {
     }
 
     async fn tcp(&self, to: &Endpoint) -> Result<TcpStream, ConnectError> {
-        let host = &*to.host;
-        let resolve = |source| ConnectError::Resolve { host: host.to_owned(), source };
-        let addresses: Vec<SocketAddr> =
-            tokio::net::lookup_host((host, to.port)).await.map_err(resolve)?.collect();
-        let mut last = ConnectError::Tcp {
-            address: to.to_string(),
-            source: std::io::ErrorKind::AddrNotAvailable.into(),
-        };
-        // A dead address must leave time for the others.
-        let share = self.timeouts.connect / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-        for address in addresses {
-            match tokio::time::timeout(share, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    tune(&stream);
-                    return Ok(stream);
-                }
-                Ok(Err(source)) => last = ConnectError::Tcp { address: to.to_string(), source },
-                Err(_) => {
-                    let (address, phase) = (to.to_string(), Phase::Connect);
-                    last = ConnectError::Timeout { address, phase, limit: share };
-                }
-            }
-        }
-        Err(last)
+        let (host, most) = (&*to.host, self.limits.addresses.max(1));
+        let addresses = self.resolver.resolve(host, to.port, most).await;
+        let addresses =
+            addresses.map_err(|source| ConnectError::Resolve { host: host.to_owned(), source })?;
+        let stream =
+            address::first(addresses, self.timeouts.next_address, TcpStream::connect).await;
+        let stream =
+            stream.map_err(|source| ConnectError::Tcp { address: to.to_string(), source })?;
+        tune(&stream);
+        Ok(stream)
     }
 
-    async fn secure(&self, stream: Wire) -> Result<Connected, ConnectError> {
+    async fn secure(&self, stream: Wire, changed: &Arc<Notify>) -> Result<Connected, ConnectError> {
         let Some(connector) = &self.tls else {
-            let http2 = self.protocol == Protocol::Http2;
-            return self.speak(stream, http2, Session::plain()).await;
+            return if self.protocol == Protocol::Http2 {
+                self.speak_http2(stream, Session::plain(), changed).await
+            } else {
+                self.speak_http1(stream, Session::plain()).await
+            };
         };
         let (config, session) = connector.config().await?;
         let connecting = TlsConnector::from(config).connect(connector.name(), stream);
         let stream = connecting.await.map_err(|error| {
-            ConnectError::handshake(self.shown.clone(), connector.refusal(&error), error)
+            let problem = connector.refusal(&error);
+            ConnectError::handshake(self.shown.clone(), problem, session.shown(), error)
         })?;
         let http2 = match stream.get_ref().1.alpn_protocol() {
             Some(protocol) => protocol == b"h2",
             None => self.protocol == Protocol::Http2,
         };
-        self.speak(stream, http2, session).await
+        if http2 {
+            self.speak_http2(stream, session, changed).await
+        } else {
+            self.speak_http1(stream, session).await
+        }
     }
 
-    async fn speak<T>(
+    /// Begins HTTP/2, up to the server's settings: before them nobody knows how many requests it takes, and a server that
+    /// does not speak HTTP/2 after all is known before any request is sent.
+    async fn speak_http2<T>(
         &self,
         stream: T,
-        http2: bool,
         session: Session,
+        changed: &Arc<Notify>,
     ) -> Result<Connected, ConnectError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let failed = |error: hyper::Error| ConnectError::Http {
-            address: self.shown.clone(),
-            source: error.into(),
-        };
-        let (io, spawner) = (TokioIo::new(stream), self.tasks.spawner());
-        if http2 {
-            let (sender, mut connection) =
-                self.http2(spawner.clone()).handshake(io).await.map_err(failed)?;
-            let streams_max = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
-            let shared = Arc::clone(&streams_max);
-            let open = Open::new(&self.open);
-            spawner.execute(async move {
-                let _open = open;
-                let end = std::future::poll_fn(|cx| {
-                    let end = Pin::new(&mut connection).poll(cx);
-                    // Relaxed: see `Http2::streams_max`.
-                    shared.store(connection.current_max_send_streams(), Ordering::Relaxed);
-                    end
-                });
-                ended(end.await);
-            });
-            return Ok(Connected::Http2(Http2 { sender, streams_max, session }));
+        let peer = Arc::new(Peer::new(Arc::clone(changed)));
+        let frames = Frames::new(stream, Arc::clone(&peer), Open::new(&self.open));
+        let spawner = self.tasks.spawner();
+        let handshake = self.http2(spawner.clone()).handshake(TokioIo::new(frames));
+        let (sender, connection) = handshake.await.map_err(|error| self.no_http(error))?;
+        let (end, early_end) = oneshot::channel();
+        spawner.execute(async move {
+            let result = connection.await;
+            // Sent in vain once the settings have come: then nobody waits for it.
+            if let Err(Err(error)) = end.send(result) {
+                ended(&error);
+            }
+        });
+        tokio::select! {
+            // Settings first: a server that says all and goes has said all.
+            biased;
+            () = peer.settled() => Ok(Connected::Http2(Http2 { sender, peer, session })),
+            end = early_end => {
+                let source: BoxError = match end {
+                    Ok(Err(error)) => error.into(),
+                    Ok(Ok(())) | Err(_) => "it ended before it began".into(),
+                };
+                let refusal = peer.alert().and_then(|alert| about_ours(alert, session.shown()));
+                let Some(refusal) = refusal else { return Err(self.no_http(source)) };
+                let address = self.shown.clone();
+                Err(ConnectError::ClientCertificate { address, refusal, source })
+            }
         }
+    }
+
+    async fn speak_http1<T>(&self, stream: T, session: Session) -> Result<Connected, ConnectError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (sender, connection) = http1::Builder::new()
             .max_header_size(usize::try_from(self.limits.header_bytes).unwrap_or(usize::MAX))
-            .handshake(io)
+            .handshake(TokioIo::new(stream))
             .await
-            .map_err(failed)?;
+            .map_err(|error| self.no_http(error))?;
         let open = Open::new(&self.open);
-        spawner.execute(async move {
+        let (in_use, unused) = oneshot::channel();
+        self.tasks.spawner().execute(async move {
             let _open = open;
-            ended(connection.await);
+            tokio::pin!(connection);
+            let end = tokio::select! {
+                // The connection first: one that has ended needs no grace.
+                biased;
+                end = &mut connection => Some(end),
+                _ = unused => tokio::time::timeout(CLOSE, connection).await.ok(),
+            };
+            if let Some(Err(error)) = end {
+                ended(&error);
+            }
         });
-        Ok(Connected::Http1(Http1 { sender, session }))
+        Ok(Connected::Http1(Http1 { sender, session, _in_use: in_use }))
+    }
+
+    /// The error of a connection, if it ended because the server refused our certificate; else what it was.
+    pub(super) fn not_let_in(
+        &self,
+        source: BoxError,
+        session: &Session,
+    ) -> Result<ConnectError, BoxError> {
+        let address = self.shown.clone();
+        match refusal(&*source, session.shown()) {
+            Some(refusal) => Ok(ConnectError::ClientCertificate { address, refusal, source }),
+            None => Err(source),
+        }
+    }
+
+    fn no_http(&self, error: impl Into<BoxError>) -> ConnectError {
+        ConnectError::Http { address: self.shown.clone(), source: error.into() }
     }
 
     fn http2(&self, spawner: Spawner) -> http2::Builder<Spawner> {
@@ -241,7 +289,9 @@ impl Dialer {
 /// A request waits for nothing but itself, and a dead peer is noticed. Neither is worth an error: a socket of a kind
 /// that refuses works as well without.
 fn tune(stream: &TcpStream) {
-    let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE.0).with_interval(KEEP_ALIVE.1);
+    let (time, interval, retries) = KEEP_ALIVE;
+    let keep_alive =
+        TcpKeepalive::new().with_time(time).with_interval(interval).with_retries(retries);
     let tuned = stream
         .set_nodelay(true)
         .and_then(|()| SockRef::from(stream).set_tcp_keepalive(&keep_alive));
@@ -251,8 +301,6 @@ fn tune(stream: &TcpStream) {
 }
 
 /// Whoever has a request on the connection gets the error there; here it is only told.
-fn ended(result: Result<(), hyper::Error>) {
-    if let Err(error) = result {
-        tracing::debug!(%error, "connection ended");
-    }
+fn ended(error: &hyper::Error) {
+    tracing::debug!(%error, "connection ended");
 }

@@ -29,7 +29,7 @@ impl Via {
     pub(super) fn new(proxy: &Proxy, config: &Config) -> Result<Self, TlsError> {
         let tls = if proxy.scheme() == ProxyScheme::Https {
             let timeouts = &config.timeouts;
-            let nobody = Arc::new(Source::new(Auth::none(), timeouts));
+            let nobody = Arc::new(Source::new(Auth::none(), timeouts, &config.metrics));
             let (tls, host) = (proxy.tls_for(&config.tls), &proxy.endpoint().host);
             Some(Connector::new(tls, host, Protocol::Http1, nobody, timeouts.files)?)
         } else {
@@ -49,11 +49,11 @@ impl Via {
     /// TLS with the proxy itself, where it wants that.
     pub(super) async fn secure(&self, stream: TcpStream) -> Result<Wire, ConnectError> {
         let Some(connector) = &self.tls else { return Ok(Wire::Tcp(stream)) };
-        let (config, _) = connector.config().await?;
+        let (config, session) = connector.config().await?;
         let stream = TlsConnector::from(config).connect(connector.name(), stream).await;
         stream.map(|stream| Wire::Tls(Box::new(stream))).map_err(|error| {
             let address = self.proxy.endpoint().to_string();
-            ConnectError::handshake(address, connector.refusal(&error), error)
+            ConnectError::handshake(address, connector.refusal(&error), session.shown(), error)
         })
     }
 

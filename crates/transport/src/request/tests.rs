@@ -12,6 +12,7 @@ use kubestrata_api_types::{
 use super::to_http;
 use crate::Config;
 use crate::error::TransportError;
+use crate::wire::Call;
 
 const NODES: ResourceType = ResourceType::from_static("", "v1", "Node", "nodes", Scope::Cluster);
 const FOOS: ResourceType =
@@ -19,7 +20,8 @@ const FOOS: ResourceType =
 
 fn http(request: &ApiRequest) -> Result<String, TransportError> {
     let config = Config::new("https://host").unwrap();
-    let http = to_http(request, &config, true)?;
+    let call = Call::new(super::purpose(request), config.timeouts.request);
+    let http = to_http(request, &config, true, call)?;
     let header = |name| http.headers().get(name).map_or("-", |value| value.to_str().unwrap());
     Ok(format!(
         "{} {} accept={} content-type={} encoding={}",

@@ -8,7 +8,10 @@ use tower::ServiceExt as _;
 use super::server::{Authority, Identity, Server};
 use super::sockets::{chain, pod_or_watch, transport_error};
 use super::{create, get};
-use crate::{CertificateProblemKind, Config, ConnectError, Pem, Tls, Transport, TransportError};
+use crate::{
+    CertificateProblemKind, Config, ConnectError, Identity as Pair, Pem, Protocol, Tls, Transport,
+    TransportError,
+};
 
 #[tokio::test]
 async fn certificates_are_verified() {
@@ -133,4 +136,53 @@ async fn no_provider_of_the_process_is_needed() {
     config.tls = Tls::default();
     assert!(Transport::connect(config).unwrap().oneshot(get("a")).await.is_err());
     assert!(rustls::crypto::CryptoProvider::get_default().is_none());
+}
+
+/// With TLS 1.3 the server's refusal of our certificate is the first thing that we read from it.
+#[tokio::test]
+async fn a_server_that_refuses_our_certificate_is_told_with_its_names() {
+    let (ours, other) = (Authority::new("cluster"), Authority::new("other"));
+    let pair = |authority: &Authority, expired: bool| {
+        let pair = authority.client("admin", |params| {
+            if expired {
+                params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+                params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+            }
+        });
+        Pair { certificate: Pem::inline(pair.certificate), key: Pem::inline(pair.key) }
+    };
+    let cases = [
+        (None, "it wants a client certificate, and we have none ("),
+        (
+            Some(pair(&other, false)),
+            "it refuses our client certificate of \"CN=admin\", which is valid until 4",
+        ),
+        (
+            Some(pair(&ours, true)),
+            "it refuses our client certificate of \"CN=admin\", which expired at 2001-01-01T00:00:00Z (CertificateExpired)",
+        ),
+    ];
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let server = Server::start(Some(ours.strict(version)), pod_or_watch).await;
+        for protocol in [Protocol::Auto, Protocol::Http1] {
+            let transport = |pair: Option<Pair>| {
+                let mut config = server.config();
+                config.protocol = protocol;
+                config.tls.identity = pair;
+                Transport::connect(config).unwrap()
+            };
+            for (pair, want) in &cases {
+                let error = transport(pair.clone()).oneshot(create()).await.unwrap_err();
+                let text = chain(&*error);
+                // Nothing was done, and no retry was made of it.
+                assert!(transport_error(&error).is_unsent(), "{version:?} {protocol:?}: {text}");
+                assert!(text.contains(want), "{version:?} {protocol:?}: {text}");
+                let TransportError::Connect(error) = transport_error(&error) else {
+                    panic!("{text}")
+                };
+                assert!(matches!(error.get(), ConnectError::ClientCertificate { .. }), "{text}");
+            }
+            transport(Some(pair(&ours, false))).oneshot(create()).await.unwrap();
+        }
+    }
 }

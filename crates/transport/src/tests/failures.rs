@@ -196,6 +196,9 @@ async fn the_server_says_whether_to_try_again() {
     // Without Retry-After the server does not say that it did nothing (kube-rs L11).
     assert_eq!(retried(create(), 1, 503, "").await, (Err(503), 1, 0));
     assert_eq!(retried(get("a"), 1, 504, "").await, (Err(504), 1, 0));
+    // A write that timed out on the server is tried again like any other; a read that did is for the caller to change.
+    assert_eq!(retried(create(), 1, 504, "1").await, (Ok(()), 2, 1));
+    assert_eq!(retried(get("a"), 1, 504, "1").await, (Err(504), 1, 0));
     // Not for other codes.
     assert_eq!(retried(get("a"), 1, 409, "1").await, (Err(409), 1, 0));
     // Neither longer than one wait may be, nor than all together.
@@ -203,6 +206,23 @@ async fn the_server_says_whether_to_try_again() {
     assert_eq!(retried(get("a"), 9, 429, "50").await, (Err(429), 3, 100));
     // The date form is left alone.
     assert_eq!(retried(get("a"), 1, 429, "Wed, 21 Oct 2026 07:28:00 GMT").await, (Err(429), 1, 0));
+}
+
+/// k/k#139766: a reflector has to hear at once that a watch is refused, as it knows what to do then.
+#[tokio::test(start_paused = true)]
+async fn a_refused_watch_is_told_at_once_with_its_delay() {
+    for code in [429, 500, 503, 504] {
+        let (transport, log) = over(Config::in_process(), move |_| async move { busy(code, "1") });
+        for initial in [None, Some(true)] {
+            let options = WatchOptions { send_initial_events: initial, ..WatchOptions::default() };
+            let started = Instant::now();
+            let error = transport.watch(&pods(), options).await.map(drop).unwrap_err();
+            assert_eq!(started.elapsed(), Duration::ZERO);
+            let status = status(&error);
+            assert_eq!((status.code, status.retry_after()), (code, Some(Duration::from_secs(1))));
+        }
+        assert_eq!(log.len(), 2, "{code}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +265,7 @@ async fn times_and_sizes_are_measured_on_request() {
         let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
         let mut config = Config::in_process();
         config.metrics = metrics.clone();
-        config.observe = crate::Observe { latency: on, sizes: on };
+        config.observe = crate::Observe { latency: on, sizes: on, ..Default::default() };
         let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
         transport.clone().oneshot(create()).await.unwrap();
         transport.oneshot(get("a")).await.unwrap();

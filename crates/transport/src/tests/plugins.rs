@@ -308,10 +308,16 @@ async fn the_certificate_of_a_plugin_rotates() {
     write(&first);
     let mut config = server.config().auth(plugin.config.auth.clone());
     config.tls = Tls::trust(Pem::inline(authority.pem()));
+    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    config.metrics = metrics.clone();
     let transport = Transport::connect(config).unwrap();
     for _ in 0..2 {
         transport.clone().oneshot(create()).await.unwrap();
     }
+    let value = |series: &str| metrics.value(&format!("rest_client_exec_plugin_{series}"));
+    assert_eq!(value("certificate_rotation_age"), Some(0.0));
+    // The certificates of these tests are good for two thousand years.
+    assert!(value("ttl_seconds").unwrap() > 1e9);
     assert_eq!(server.log.last().client.as_ref(), Some(&first.der));
     assert_eq!((server.accepted(), plugin.runs()), (1, 1));
     tokio::time::sleep(Duration::from_millis(1050)).await;
@@ -322,4 +328,39 @@ async fn the_certificate_of_a_plugin_rotates() {
     assert!(server.log.last().headers.get("authorization").is_none());
     assert_eq!((server.accepted(), plugin.runs()), (2, 2));
     assert_eq!(transport.connections().requests, 1);
+    // Valid since 1975, replaced now.
+    assert!(value("certificate_rotation_age").unwrap() > 1e9);
+    assert_eq!(value(r#"call_total{code="0",call_status="no_error"}"#), Some(2.0));
+}
+
+/// client-go `rest_client_exec_plugin_call_total`.
+#[tokio::test]
+async fn runs_of_plugins_are_counted_by_how_they_went() {
+    let cases = [
+        ("exit 7", "7", "plugin_execution_error"),
+        ("kill -9 $$", "-1", "plugin_execution_error"),
+        ("exec sleep 60", "1", "client_internal_error"),
+        // What it printed is of no use, but it ran.
+        ("echo nothing", "0", "no_error"),
+    ];
+    for (script, code, status) in cases {
+        let mut plugin = Plugin::new(script);
+        let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+        plugin.config.metrics = metrics.clone();
+        plugin.config.timeouts.exec =
+            Duration::from_secs(if script.contains("sleep") { 1 } else { 60 });
+        assert!(plugin.twice().await.is_err());
+        let series = format!(
+            r#"rest_client_exec_plugin_call_total{{code="{code}",call_status="{status}"}}"#
+        );
+        assert_eq!(metrics.value(&series), Some(1.0), "{script}: {}", metrics.render());
+    }
+    let mut plugin = Plugin::new("true");
+    std::fs::remove_file(plugin.path("plugin")).unwrap();
+    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    plugin.config.metrics = metrics.clone();
+    assert!(plugin.twice().await.is_err());
+    let series =
+        r#"rest_client_exec_plugin_call_total{code="1",call_status="plugin_not_found_error"}"#;
+    assert_eq!(metrics.value(series), Some(1.0), "{}", metrics.render());
 }

@@ -181,9 +181,32 @@ impl Authority {
         let mut params = CertificateParams::new(names).unwrap();
         change(&mut params);
         let leaf = params.signed_by(&key, &self.0).unwrap();
+        Identity::new(self.pem(), leaf.der().to_vec(), &key, Some(self.roots()))
+    }
+
+    fn roots(&self) -> rustls::RootCertStore {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
-        Identity::new(self.pem(), leaf.der().to_vec(), &key, Some(roots))
+        roots
+    }
+
+    /// A server on 127.0.0.1 that wants a certificate of this authority, and speaks this version of TLS.
+    pub(crate) fn strict(&self, version: &'static rustls::SupportedProtocolVersion) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let leaf = params.signed_by(&key, &self.0).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let roots = Arc::new(self.roots());
+        let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_client_cert_verifier(clients.build().unwrap())
+            .with_single_cert(vec![leaf.der().clone()], key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Identity { authority_pem: self.pem(), config: Arc::new(config) }
     }
 
     pub(crate) fn client(
@@ -344,13 +367,17 @@ async fn accept(
         connections.spawn(async move {
             match acceptor {
                 None => serve(stream, (number, None), handler, log).await,
-                Some(acceptor) => {
-                    if let Ok(stream) = acceptor.accept(stream).await {
+                Some(acceptor) => match acceptor.accept(stream).into_fallible().await {
+                    Ok(stream) => {
                         let certificates = stream.get_ref().1.peer_certificates();
                         let client = certificates.map(|chain| chain[0].to_vec());
                         serve(stream, (number, client), handler, log).await;
                     }
-                }
+                    // Until the client has read why: to close before it is heard would reset the connection.
+                    Err((_, mut stream)) => {
+                        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                    }
+                },
             }
         });
     }

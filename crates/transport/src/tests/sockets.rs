@@ -409,3 +409,37 @@ async fn http1_over_tls_can_be_chosen() {
     Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap();
     assert_eq!(server.log.last().version, Version::HTTP_11);
 }
+
+/// Connections alone, below layers of somebody else's choice.
+#[tokio::test]
+async fn a_pool_is_a_service_of_http() {
+    use http_body_util::BodyExt as _;
+    for (server, protocol) in [
+        (Server::start(None, pod_or_watch).await, Protocol::Auto),
+        (Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await, Protocol::Auto),
+        (Server::start(None, pod_or_watch).await, Protocol::Http2),
+    ] {
+        let mut config = server.config();
+        config.protocol = protocol;
+        let pool = crate::Pool::connect(&config).unwrap();
+        // A path alone, the whole URL, and a watch, which goes on a connection of its own.
+        for uri in ["/a?b=c".to_owned(), format!("{}a", config.server), "/w?watch=true".to_owned()]
+        {
+            let body = crate::RequestBody::new("body");
+            let request = http::Request::get(&uri).body(body).unwrap();
+            let response = pool.clone().oneshot(request).await.unwrap();
+            let watch = uri.contains("watch");
+            assert_eq!(server.log.last().connection, usize::from(watch));
+            assert_eq!(server.log.last().body, "body");
+            assert_eq!(response.status(), 200);
+            let mut body = response.into_body();
+            if watch {
+                let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+                assert!(frame.starts_with(b"{\"type"));
+            } else {
+                // Read to the end, as HTTP/1.1 uses the connection again only then.
+                assert_eq!(body.collect().await.unwrap().to_bytes(), pod("a", 1));
+            }
+        }
+    }
+}

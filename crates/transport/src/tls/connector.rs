@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::certificate::Summary;
 use super::explain::{CertificateProblem, Explaining, Refusal};
 use super::pem::Contents;
+use super::refused::Shown;
 use super::verify::{Anything, ChainOrPinned};
 use super::{Identity, Tls, TlsError, provider};
 use crate::auth::Source;
@@ -43,11 +44,21 @@ pub(crate) struct Connector {
 
 #[derive(Debug, Default)]
 struct State {
-    cached: Option<(Material, Arc<ClientConfig>)>,
+    cached: Option<Cached>,
     /// When to look at files again.
     look: Option<Instant>,
     /// The plugin's certificates that have been seen.
     identities: u64,
+}
+
+/// A configuration.
+#[derive(Debug)]
+struct Cached {
+    /// What it was made of.
+    of: Material,
+    config: Arc<ClientConfig>,
+    /// The client certificate in it.
+    shown: Option<Arc<Shown>>,
 }
 
 /// The contents of all PEM sources.
@@ -68,12 +79,18 @@ impl std::fmt::Debug for Material {
 pub(crate) struct Session {
     made: u64,
     current: Arc<AtomicU64>,
+    shown: Option<Arc<Shown>>,
 }
 
 impl Session {
     /// For a connection without TLS: nothing can replace it.
     pub(crate) fn plain() -> Self {
-        Self { made: 0, current: Arc::default() }
+        Self { made: 0, current: Arc::default(), shown: None }
+    }
+
+    /// The certificate that the connection shows.
+    pub(crate) fn shown(&self) -> Option<&Shown> {
+        self.shown.as_deref()
     }
 
     /// Whether files or certificates have changed since. What is under way goes on; nothing new should begin.
@@ -134,10 +151,10 @@ impl Connector {
     pub(crate) async fn config(&self) -> Result<(Arc<ClientConfig>, Session), TlsError> {
         self.load().await?;
         let state = self.state.lock();
-        let (_, config) =
+        let Cached { config, shown, .. } =
             state.cached.as_ref().expect("there is a configuration once one was loaded");
-        let made = self.current.load(Ordering::Acquire);
-        Ok((Arc::clone(config), Session { made, current: Arc::clone(&self.current) }))
+        let (made, current) = (self.current.load(Ordering::Acquire), Arc::clone(&self.current));
+        Ok((Arc::clone(config), Session { made, current, shown: shown.clone() }))
     }
 
     /// Notices what has changed since the last connection was made, so that requests leave connections that show an old
@@ -215,15 +232,15 @@ impl Connector {
         Ok(Material { authority, identity })
     }
 
-    fn build_if_new(
-        &self,
-        material: Material,
-    ) -> Result<Option<(Material, Arc<ClientConfig>)>, TlsError> {
-        if self.state.lock().cached.as_ref().is_some_and(|(of, _)| *of == material) {
+    fn build_if_new(&self, material: Material) -> Result<Option<Cached>, TlsError> {
+        if self.state.lock().cached.as_ref().is_some_and(|cached| cached.of == material) {
             return Ok(None);
         }
         let config = Arc::new(self.build(&material)?);
-        Ok(Some((material, config)))
+        let chain =
+            material.identity.as_ref().map(|(chain, _)| chain.certificates()).transpose()?;
+        let shown = chain.and_then(|chain| Some(Arc::new(Shown::of(chain.first()?))));
+        Ok(Some(Cached { of: material, config, shown }))
     }
 
     fn build(&self, material: &Material) -> Result<ClientConfig, TlsError> {

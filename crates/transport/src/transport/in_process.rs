@@ -11,7 +11,7 @@ use tower::Service;
 use crate::config::Timeouts;
 use crate::error::{Phase, TransportError};
 use crate::wire::{
-    HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, ResponseBody, within,
+    HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, ResponseBody, tell, within,
 };
 
 /// Gives the service below the deadlines that connections have, and its bodies and errors our types.
@@ -52,10 +52,12 @@ where
         let limit = Purpose::of(&request).answer_limit(&self.timeouts);
         let (mut inner, wait) = (self.inner.clone(), self.timeouts.wait);
         Box::pin(async move {
+            tell(&request, Phase::Wait);
             let ready = std::future::poll_fn(|cx| inner.poll_ready(cx));
             within(Phase::Wait, wait, ready)
                 .await?
                 .map_err(|error| TransportError::Service(error.into()))?;
+            tell(&request, Phase::Answer);
             let response = within(Phase::Answer, limit, inner.call(request))
                 .await?
                 .map_err(|error| TransportError::Service(error.into()))?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::ExecPlugin;
 use crate::auth::AuthError;
 use crate::auth::source::Made;
-use crate::tls::{Identity, Pem, expiry};
+use crate::tls::{Identity, Pem, validity};
 
 /// Credentials are renewed this long before they expire, so that they do not expire on their way.
 const LEEWAY: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ pub(super) fn parse(plugin: &ExecPlugin, output: &[u8]) -> Result<Made, AuthErro
     let mut end = status.expiration_timestamp;
     if let Some(identity) = &identity {
         // What the plugin says of its token's end need not be true of the certificate, and many plugins say nothing.
-        let until = expiry(&identity.certificate)
+        let (_, until) = validity(&identity.certificate)
             .ok_or_else(|| plugin.error("its certificate is not valid PEM"))?;
         end = Some(end.map_or(until, |end| end.min(until)));
     }
