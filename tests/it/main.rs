@@ -10,6 +10,7 @@ mod target;
 mod bad_input;
 mod cached;
 mod crud;
+mod faults;
 mod follow;
 mod lists;
 mod real_faults;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     trials.extend(cached::trials());
     trials.extend(swaps::trials());
     trials.extend(bad_input::trials());
+    trials.extend(faults::trials());
     trials.extend(real_faults::trials());
     trials.extend(real_ways::trials());
     trials.extend(round_trip::trials());

@@ -160,7 +160,7 @@ pub(crate) fn real_kubeconfig() -> PathBuf {
 }
 
 /// The configuration that a kubeconfig gives, by way of a file, as users have it.
-fn from_text(kubeconfig: &str) -> Config {
+pub(crate) fn from_text(kubeconfig: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     std::fs::write(&path, kubeconfig).unwrap();

@@ -1,0 +1,101 @@
+//! Faults of the network and of dying servers, each with each operation over each way: what the caller sees, and how long it
+//! takes until all is well again.
+//!
+//! The client is a `Transport`, the server the embedded one over real sockets, and a `FaultProxy` is between them. Every
+//! deadline is the default one divided by the same number, so that the times can be read as shares of the defaults.
+
+mod case;
+mod rows;
+mod way;
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use libtest_mimic::Trial;
+
+use self::case::{Case, Outcome, Problem, Task};
+use self::rows::{ROWS, Row};
+use self::way::{Ground, Way};
+use crate::bed::single_within;
+
+/// What deadlines are divided by; 1 runs the defaults, and takes minutes.
+const SCALE: &str = "KUBESTRATA_FAULTS_SCALE";
+/// Prints the table even if all is as it should be.
+const PRINT: &str = "KUBESTRATA_FAULTS_PRINT";
+/// Cases at a time: they wait most of the time, and must not make each other slow.
+const AT_A_TIME: usize = 64;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let limit = Duration::from_secs(60) + whole_limit(scale());
+    vec![single_within("faults::table", limit, || (), || Box::pin(table()))]
+}
+
+fn scale() -> u32 {
+    std::env::var(SCALE).ok().map_or(rows::SCALE, |text| text.parse().expect("a number"))
+}
+
+/// What no case exceeds; the longest deadline is that of a whole answer.
+fn case_limit(scale: u32) -> Duration {
+    Duration::from_secs(300) / scale + Duration::from_secs(10)
+}
+
+fn whole_limit(scale: u32) -> Duration {
+    case_limit(scale) * 4
+}
+
+/// Runs every case, and fails with every one that is not as it should be.
+async fn table() {
+    let ground = Ground::start(scale()).await;
+    let cases = ROWS.iter().flat_map(|row| {
+        let all = Way::ALL.into_iter().flat_map(|way| Task::ALL.map(|task| (task, way)));
+        all.filter(|(task, way)| row.fits(*task, *way)).map(move |(task, way)| Case {
+            row,
+            way,
+            task,
+        })
+    });
+    let mut outcomes: Vec<(Case, Outcome)> = stream::iter(cases)
+        .map(async |case| (case, case.run(&ground).await))
+        .buffer_unordered(AT_A_TIME)
+        .collect()
+        .await;
+    // Those that may have suffered from what else the machine did run once more, with more room.
+    for (case, outcome) in &mut outcomes {
+        if let Some(problem @ Problem::Perhaps(_)) = case.problem(outcome) {
+            println!("once more: {case}: {problem}");
+            *outcome = case.run(&ground).await;
+        }
+    }
+    let wrong: Vec<String> = outcomes.iter().filter_map(complaint).collect();
+    if !wrong.is_empty() || std::env::var_os(PRINT).is_some() {
+        print(&outcomes);
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), outcomes.len(), wrong.join("\n"));
+}
+
+fn complaint((case, outcome): &(Case, Outcome)) -> Option<String> {
+    Some(format!("{case}: {}", case.problem(outcome)?))
+}
+
+/// As Markdown, one line for each fault and task.
+fn print(outcomes: &[(Case, Outcome)]) {
+    let names = Way::ALL.map(Way::name).join(" | ");
+    println!("deadlines: the defaults / {}", scale());
+    println!("| fault | task | {names} |\n|---|---|{}", "---|".repeat(Way::ALL.len()));
+    for row in ROWS {
+        for task in Task::ALL {
+            let cells = Way::ALL.map(|way| cell(outcomes, row, task, way));
+            println!("| {} | {} | {} |", row.name, task.name(), cells.join(" | "));
+        }
+    }
+}
+
+fn cell(outcomes: &[(Case, Outcome)], row: &Row, task: Task, way: Way) -> String {
+    let is_it = |case: &Case| std::ptr::eq(case.row, row) && (case.task, case.way) == (task, way);
+    let Some((case, outcome)) = outcomes.iter().find(|(case, _)| is_it(case)) else {
+        return "–".to_owned();
+    };
+    let bad = if case.problem(outcome).is_some() { "**!** " } else { "" };
+    format!("{bad}{outcome}")
+}
