@@ -13,6 +13,7 @@ mod crud;
 mod faults;
 mod follow;
 mod lists;
+mod many_watches;
 mod real_faults;
 mod real_ways;
 mod round_trip;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     trials.extend(swaps::trials());
     trials.extend(bad_input::trials());
     trials.extend(faults::trials());
+    trials.extend(many_watches::trials());
     trials.extend(real_faults::trials());
     trials.extend(real_ways::trials());
     trials.extend(round_trip::trials());

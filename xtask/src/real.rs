@@ -24,6 +24,9 @@ const PREBUILT: &str = "KUBESTRATA_REAL_BIN";
 /// Names the kubeconfig for the suite.
 const KUBECONFIG: &str = "KUBESTRATA_REAL_KUBECONFIG";
 
+/// What kube-apiserver allows by default in some releases only, and what the suite counts on.
+const STREAMS: &str = "--http2-max-streams-per-connection=100";
+
 /// Programs that are needed and are not there.
 pub(crate) fn missing_programs() -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -33,7 +36,7 @@ pub(crate) fn missing_programs() -> Vec<&'static str> {
 
 /// Runs the end-to-end suite against the real servers, and the codec on all that Kubernetes publishes.
 pub(crate) async fn test(rest: &[String]) -> Result<(), Failure> {
-    let server = Server::start(&[]).await?;
+    let server = Server::start(&[STREAMS]).await?;
     let published = match published::variables(&Workspace::load()?.target().join("real")).await {
         Ok(published) => published,
         Err(failure) => {

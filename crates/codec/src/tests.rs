@@ -2,7 +2,7 @@
 
 mod client;
 mod golden;
-pub(crate) mod hostile;
+mod hostile;
 mod limits;
 mod lists;
 mod lossless;
