@@ -9,6 +9,7 @@ mod meters;
 mod place;
 mod proxy;
 mod tasks;
+mod track;
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,7 @@ use std::task::{Context, Poll};
 
 use http::Uri;
 use hyper::client::conn::{http1, http2};
-use kubestrata_telemetry::Gauge;
-use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::Service;
 
@@ -29,6 +28,7 @@ use self::dial::{Connected, Dialer};
 use self::frames::Peer;
 use self::lane::{Bounds, Lane, Reuse, Take, Version};
 use self::place::{Failed, Place, complete};
+use self::track::Track;
 use crate::auth::{Auth, Source};
 use crate::config::{Config, Limits, Protocol, Timeouts};
 use crate::error::{ConnectError, Phase, Shared, TransportError};
@@ -84,20 +84,6 @@ struct Inner {
     timeouts: Timeouts,
     requests: Track,
     watches: Track,
-}
-
-/// A lane, and those who wait for it.
-#[derive(Debug)]
-struct Track {
-    lane: Mutex<Lane<Http1, Http2, Shared<ConnectError>>>,
-    changed: Arc<Notify>,
-    streams: Gauge,
-}
-
-impl Track {
-    fn new(bounds: Bounds, version: Option<Version>, streams: Gauge) -> Self {
-        Self { lane: Mutex::new(Lane::new(bounds, version)), changed: Arc::default(), streams }
-    }
 }
 
 impl Pool {
@@ -181,9 +167,10 @@ impl Pool {
         let limit = self.0.timeouts.wait;
         let watch = Purpose::of(request).is_watch();
         tell(request, Phase::Wait);
-        let mut seen = self.track(watch).lane.lock().failures();
+        let track = self.track(watch);
+        let mut seen = track.lane.lock().failures();
         loop {
-            let take = within(Phase::Wait, limit, self.free(watch, &mut seen)).await?;
+            let take = within(Phase::Wait, limit, track.free(&mut seen)).await?;
             match take.map_err(TransportError::Connect)? {
                 Take::Http1(mut sender) => {
                     let place = Slot::new(self.clone(), watch, None);
@@ -201,33 +188,6 @@ impl Pool {
                 Take::Dial => return self.dial(watch, request).await,
                 Take::Wait => {}
             }
-        }
-    }
-
-    /// Waits until the lane has something for us.
-    async fn free(
-        &self,
-        watch: bool,
-        seen: &mut u64,
-    ) -> Result<Take<Http1, Http2>, Shared<ConnectError>> {
-        let track = self.track(watch);
-        loop {
-            let changed = track.changed.notified();
-            tokio::pin!(changed);
-            // Registered before the look at the lane: a change in between is not missed.
-            changed.as_mut().enable();
-            {
-                let mut lane = track.lane.lock();
-                if let Some(failure) = lane.failure_since(*seen) {
-                    return Err(failure);
-                }
-                match lane.take(Instant::now()) {
-                    Take::Wait => {}
-                    found => return Ok(found),
-                }
-                *seen = lane.failures();
-            }
-            changed.await;
         }
     }
 
@@ -318,7 +278,8 @@ impl Drop for Slot {
                 (None, None) => lane.closed_http1(),
             }
         }
-        track.changed.notify_waiters();
+        // One place for one who waits, the one who has waited longest. If he does not want it any more, the next is told.
+        track.changed.notify_one();
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use super::server::quick;
+use super::server::{End, Server, pieces, quick};
 use super::sockets::transport_error;
 use super::{frame, get, pod, pods};
 use crate::{Config, Limits, Phase, Protocol, Transport, TransportError};
@@ -43,6 +43,7 @@ impl Streams {
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
+                stream.set_nodelay(true).unwrap();
                 let (builder, sender) = (builder.clone(), sender.clone());
                 connections.spawn(async move {
                     let mut connection = builder.handshake::<_, Bytes>(stream).await.unwrap();
@@ -223,4 +224,50 @@ async fn a_deadline_frees_the_stream() {
         "{error:?}"
     );
     assert_eq!(reset(&mut respond).await, h2::Reason::CANCEL);
+}
+
+/// Calls are dropped at any point, while there are fewer places than calls: each place comes back, and whoever waits for one
+/// gets it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_place_is_lost_whenever_calls_are_dropped() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let server = Server::start(None, |seen| async move {
+            tokio::time::sleep(Duration::from_micros(300)).await;
+            let ends = if seen.target.ends_with("/0") { End::Silent } else { End::Clean };
+            pieces(vec![pod("a", 1).into()], ends)
+        })
+        .await;
+        let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+        let mut config = server.config();
+        (config.protocol, config.metrics) = (protocol, metrics.clone());
+        config.limits =
+            Limits { streams: 3, http2_connections: 2, http1_connections: 4, ..Limits::default() };
+        let transport = Transport::connect(config).unwrap();
+        let mut random = 1_u64;
+        let mut calls = JoinSet::new();
+        for n in 0..600_u64 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // One in ten of them would never end by itself.
+            let call = transport.clone().oneshot(get(&(n % 10).to_string()));
+            let patience = Duration::from_micros(random % 4_000);
+            calls.spawn(async move { tokio::time::timeout(patience, call).await.is_ok() });
+            if n % 16 == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        while let Some(end) = calls.join_next().await {
+            end.unwrap();
+        }
+        let host = server.address;
+        let streams = format!(r#"rest_client_open_streams{{kind="request",host="{host}"}}"#);
+        assert_eq!(metrics.value(&streams), Some(0.0), "{protocol:?}");
+        // All places at once, and ten times as many calls.
+        let all = (0..60).map(|_| transport.clone().oneshot(get("1")));
+        for end in futures_util::future::join_all(all).await {
+            end.unwrap();
+        }
+        assert!(transport.connections().requests <= 4, "{protocol:?}");
+    }
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::Response;
-use kubestrata_api_types::{ApiRequest, ListWatch as _, Status, WatchOptions, cause_ref};
+use kubestrata_api_types::{
+    ApiRequest, DeleteOptions, ListWatch as _, Operation, PatchKind, Status, WatchOptions,
+    WriteOptions, cause_ref,
+};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
@@ -184,6 +187,21 @@ async fn retried(
     (result, log.len(), started.elapsed().as_secs())
 }
 
+fn patch() -> ApiRequest {
+    let operation = Operation::Patch {
+        name: "a".into(),
+        kind: PatchKind::Json,
+        body: "[]".into(),
+        options: WriteOptions::default(),
+    };
+    ApiRequest::new(pods(), operation)
+}
+
+fn delete() -> ApiRequest {
+    let options = DeleteOptions::default();
+    ApiRequest::new(pods(), Operation::Delete { name: "a".into(), options })
+}
+
 /// client-go `rest/with_retry.go`.
 #[tokio::test(start_paused = true)]
 async fn the_server_says_whether_to_try_again() {
@@ -199,6 +217,12 @@ async fn the_server_says_whether_to_try_again() {
     // A write that timed out on the server is tried again like any other; a read that did is for the caller to change.
     assert_eq!(retried(create(), 1, 504, "1").await, (Ok(()), 2, 1));
     assert_eq!(retried(get("a"), 1, 504, "1").await, (Err(504), 1, 0));
+    for write in [create(), patch(), delete()] {
+        for code in [500, 503, 504] {
+            assert_eq!(retried(write.clone(), 1, code, "").await, (Err(code), 1, 0));
+            assert_eq!(retried(write.clone(), 1, code, "1").await, (Ok(()), 2, 1));
+        }
+    }
     // Not for other codes.
     assert_eq!(retried(get("a"), 1, 409, "1").await, (Err(409), 1, 0));
     // Neither longer than one wait may be, nor than all together.

@@ -43,6 +43,7 @@ impl Leaving {
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
+                stream.set_nodelay(true).unwrap();
                 count.send(()).await.unwrap();
                 connections.spawn(Self::serve(stream, after, to_watches.clone()));
             }
@@ -164,6 +165,8 @@ async fn insert(
         let mut others = JoinSet::new();
         let (mut client, _) = listener.accept().await.unwrap();
         let mut server = TcpStream::connect(upstream).await.unwrap();
+        server.set_nodelay(true).unwrap();
+        client.set_nodelay(true).unwrap();
         others.spawn(async move {
             loop {
                 let (mut client, _) = listener.accept().await.unwrap();

@@ -361,6 +361,8 @@ async fn accept(
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
+        // As servers do: else each answer waits 40 ms for the client's acknowledgement of its head.
+        stream.set_nodelay(true).unwrap();
         let number = accepted.fetch_add(1, Ordering::SeqCst);
         let acceptor = shown.lock().clone().map(TlsAcceptor::from);
         let (handler, log) = (Arc::clone(&handler), log.clone());

@@ -443,3 +443,28 @@ async fn a_pool_is_a_service_of_http() {
         }
     }
 }
+
+/// Callers that never pause take turns where there are fewer places than callers.
+#[tokio::test]
+async fn nobody_waits_for_ever_beside_busy_callers() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let server = Server::start(None, pod_or_watch).await;
+        let mut config = server.config();
+        config.protocol = protocol;
+        let limits =
+            Limits { streams: 1, http2_connections: 2, http1_connections: 2, ..Limits::default() };
+        config.limits = limits;
+        let transport = Transport::connect(config).unwrap();
+        let done: Vec<_> = (0..10).map(|_| std::cell::Cell::new(0)).collect();
+        let callers = done.iter().map(|done| async {
+            while done.get() < 40 {
+                transport.clone().oneshot(get("a")).await.unwrap();
+                done.set(done.get() + 1);
+            }
+        });
+        // Until the first of them is done.
+        futures_util::future::select_all(callers.map(Box::pin)).await;
+        let counts: Vec<_> = done.iter().map(std::cell::Cell::get).collect();
+        assert!(counts.iter().all(|count| *count > 20), "{protocol:?}: {counts:?}");
+    }
+}
