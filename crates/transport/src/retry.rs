@@ -36,11 +36,10 @@ const RETRIES: Descriptor = Descriptor {
 #[derive(Debug, Clone)]
 pub struct RetryLayer {
     policy: Retry,
-    counted: Option<Counted>,
+    counted: Option<Arc<Counted>>,
 }
 
 /// Where retries are counted.
-#[derive(Clone)]
 struct Counted {
     provider: Arc<dyn Provider>,
     host: Arc<str>,
@@ -56,7 +55,7 @@ impl RetryLayer {
     /// `host` is the value of that label.
     #[must_use]
     pub fn counted(mut self, provider: Arc<dyn Provider>, host: impl Into<Arc<str>>) -> Self {
-        self.counted = Some(Counted { provider, host: host.into() });
+        self.counted = Some(Arc::new(Counted { provider, host: host.into() }));
         self
     }
 }

@@ -91,6 +91,14 @@ async fn spans_name_requests_and_tell_no_contents() {
                 r#"{"kind":"Status","reason":"Forbidden","message":"hunter2","code":403}"#
                     .to_owned(),
             ),
+            // What cannot be read is told without a byte of it.
+            2 => (
+                200,
+                r#"{"kind":"Secret","apiVersion":"v1","metadata":"hunter2","data":7"#.to_owned(),
+            ),
+            _ if watch && n == 3 => {
+                (200, "{\"type\":\"ADDED\",\"object\":\"hunter2\"}\n".to_owned())
+            }
             _ if watch => (200, format!("{{\"type\":\"ADDED\",\"object\":{secret}}}\n")),
             _ => (200, secret.to_owned()),
         };
@@ -115,7 +123,23 @@ async fn spans_name_requests_and_tell_no_contents() {
         let options = WriteOptions::default();
         ApiRequest::new(secrets.clone(), Operation::Create { name: None, body, options })
     };
+    let mut told = String::new();
+    let mut tell = |error: &(dyn std::error::Error + 'static)| {
+        let mut current = Some(error);
+        while let Some(error) = current {
+            writeln!(told, "{error}").unwrap();
+            current = error.source();
+        }
+    };
+    // The server's own words about a refusal are for the caller, and in no log.
     transport.clone().oneshot(create()).await.unwrap_err();
+    tell(&*transport.clone().oneshot(create()).await.unwrap_err());
+    let mut watch = transport.watch(&secrets, WatchOptions::default()).await.unwrap();
+    match watch.next().await.unwrap() {
+        Err(error) => tell(&*error),
+        Ok(event) => writeln!(told, "{event:?}").unwrap(),
+    }
+    assert!(!told.contains("hunter2"), "{told}");
     transport.clone().oneshot(create()).await.unwrap();
     let options = GetOptions::default();
     let mut get = ApiRequest::new(secrets.clone(), Operation::Get { name: "s".into(), options });
@@ -132,6 +156,10 @@ async fn spans_name_requests_and_tell_no_contents() {
           DEBUG: message=request method=POST path="/base/api/v1/namespaces/d/secrets" code=429
           DEBUG: message=trying again retries=1 wait=1s path="/base/api/v1/namespaces/d/secrets"
           DEBUG: message=request method=POST path="/base/api/v1/namespaces/d/secrets" code=403
+        span request: verb=create resource=secrets namespace="d"
+          DEBUG: message=request method=POST path="/base/api/v1/namespaces/d/secrets" code=200
+        span request: verb=watch resource=secrets namespace="d"
+          DEBUG: message=request method=GET path="/base/api/v1/namespaces/d/secrets" code=200
         span request: verb=create resource=secrets namespace="d"
           DEBUG: message=request method=POST path="/base/api/v1/namespaces/d/secrets" code=200
         span request: verb=get resource=secrets namespace="d" name="s" subresource="status"

@@ -81,14 +81,16 @@ pub struct Limits {
     /// HTTP/2: requests at a time on one connection; fewer if the server says so. Default 90: kube-apiserver allows
     /// 100, and a request over that limit would wait behind watches that last for minutes.
     pub streams: usize,
-    /// HTTP/2 connections for requests, and as many for watches. Default 16.
+    /// HTTP/2 connections for requests, and as many for watches. Default 16. Beside them are those that get no new requests,
+    /// because the server said farewell or a certificate has changed, until what is under way on them has ended.
     pub http2_connections: usize,
     /// HTTP/1.1 connections for requests. Default 64.
     pub http1_connections: usize,
     /// HTTP/1.1 connections for watches, each of which carries one. Default 1024.
     pub http1_watches: usize,
     /// HTTP/2: bytes that the server may send ahead on one stream. Default 2 MiB. A connection gets as much for each of
-    /// its streams, so that a watch that nobody reads does not stop the others.
+    /// its streams, so that a watch that nobody reads does not stop the others; less, down to 64 KiB, where all of them
+    /// together would be more than the 2 GiB that a connection can have.
     pub stream_window: u32,
     /// Addresses of the server's name that are tried, in the order of the resolver. Default 16.
     pub addresses: usize,

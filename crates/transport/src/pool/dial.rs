@@ -31,6 +31,8 @@ const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration
 const CLOSE: Duration = Duration::from_secs(1);
 /// HTTP/2 flow control counts in 31 bits.
 const WINDOW_MAX: u32 = (1 << 31) - 1;
+/// What each stream has before anybody asks for more (RFC 9113, 6.9.2), and one.
+const WINDOW_MIN: u32 = 1 << 16;
 
 #[derive(Debug)]
 pub(super) struct Dialer {
@@ -270,9 +272,10 @@ impl Dialer {
     }
 
     fn http2(&self, spawner: Spawner) -> http2::Builder<Spawner> {
-        let window = self.limits.stream_window.clamp(1 << 16, WINDOW_MAX);
-        // As many stream windows as there are streams: bytes of a watch that nobody reads stay in its own share.
-        let streams = u32::try_from(self.limits.streams).unwrap_or(u32::MAX);
+        // As many stream windows as there are streams: bytes of a watch that nobody reads stay in its own share. Where that is
+        // more than a connection can have, the shares are smaller.
+        let streams = u32::try_from(self.limits.streams.max(1)).unwrap_or(u32::MAX);
+        let window = self.limits.stream_window.min(WINDOW_MAX / streams).max(WINDOW_MIN);
         let mut builder = http2::Builder::new(spawner);
         builder
             .timer(TokioTimer::new())
@@ -304,3 +307,6 @@ fn tune(stream: &TcpStream) {
 fn ended(error: &hyper::Error) {
     tracing::debug!(%error, "connection ended");
 }
+
+#[cfg(test)]
+mod tests;
