@@ -2,12 +2,18 @@
 //!
 //! It checks brackets only by their number: whoever reads a value decodes it, and that is where it is validated.
 
+mod block;
 pub(crate) mod noting;
+
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memchr2;
+
+use self::block::{BLOCK, Marks};
 
 /// The text is not what it must be at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -110,40 +116,87 @@ impl Skipper {
 
     /// Goes on inside brackets, until the last one closes or the bytes end: then `None`.
     fn brackets(&mut self, bytes: &[u8], depth_max: usize) -> Result<Option<usize>, ScanError> {
-        // Locals, so that the loop keeps them in registers: this is where most bytes of an object pass.
-        let (mut at, mut depth) = (self.at, self.depth);
-        let mut state = Skip::Open;
-        while let Some(&byte) = bytes.get(at) {
-            match CLASS[usize::from(byte)] {
-                Class::Other => at += 1,
-                Class::Quote => match string_end(bytes, at + 1) {
+        // A local, so that the loop keeps it in registers: this is where most bytes of an object pass.
+        let mut at = self.at;
+        // From where on whole blocks can be passed over again.
+        let mut blocks = at;
+        while at < bytes.len() {
+            let mut string = None;
+            if at >= blocks {
+                match self.blocks(bytes, at, depth_max) {
+                    Passed::Closed(end) => return Ok(Some(end)),
+                    Passed::Open(behind) => at = behind,
+                    Passed::String(inside) => string = Some(inside),
+                }
+                blocks = string.unwrap_or(at) + BLOCK;
+            }
+            if string.is_none() {
+                let Some(&byte) = bytes.get(at) else { break };
+                match CLASS[usize::from(byte)] {
+                    Class::Other => at += 1,
+                    Class::Quote => string = Some(at + 1),
+                    Class::Open => {
+                        self.depth += 1;
+                        if self.depth > depth_max {
+                            return Err(ScanError { offset: at, problem: "nested too deep" });
+                        }
+                        at += 1;
+                    }
+                    Class::Close => {
+                        at += 1;
+                        // The first byte was an opening bracket, so there is one to close.
+                        self.depth -= 1;
+                        if self.depth == 0 {
+                            return Ok(Some(at));
+                        }
+                    }
+                }
+            }
+            if let Some(inside) = string {
+                match string_end(bytes, inside) {
                     Ok(end) => at = end + 1,
                     Err(inside) => {
-                        state = Skip::String;
-                        at = inside;
-                        break;
-                    }
-                },
-                Class::Open => {
-                    depth += 1;
-                    if depth > depth_max {
-                        return Err(ScanError { offset: at, problem: "nested too deep" });
-                    }
-                    at += 1;
-                }
-                Class::Close => {
-                    at += 1;
-                    // The first byte was an opening bracket, so there is one to close.
-                    depth -= 1;
-                    if depth == 0 {
-                        return Ok(Some(at));
+                        (self.at, self.state) = (inside, Skip::String);
+                        return Ok(None);
                     }
                 }
             }
         }
-        (self.at, self.depth, self.state) = (at, depth, state);
+        (self.at, self.state) = (at, Skip::Open);
         Ok(None)
     }
+
+    /// Passes over whole blocks from `at` on, where no string is open, up to one that needs a closer look.
+    fn blocks(&mut self, bytes: &[u8], mut at: usize, depth_max: usize) -> Passed {
+        let mut in_string = false;
+        while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+            let Some(marks) = Marks::of(block, in_string) else { break };
+            let (opens, closes) = (marks.opens.count_ones(), marks.closes.count_ones());
+            if self.depth + opens as usize > depth_max {
+                break;
+            }
+            if closes as usize >= self.depth {
+                if let Some(end) = marks.end(&mut self.depth) {
+                    return Passed::Closed(at + end);
+                }
+            } else {
+                self.depth = self.depth + opens as usize - closes as usize;
+            }
+            in_string = marks.in_string;
+            at += BLOCK;
+        }
+        if in_string { Passed::String(at) } else { Passed::Open(at) }
+    }
+}
+
+/// Where whole blocks were passed over.
+enum Passed {
+    /// The last bracket closed in front of this.
+    Closed(usize),
+    /// Up to here, and no string is open.
+    Open(usize),
+    /// Up to here, inside a string.
+    String(usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 mod client;
 mod golden;
-mod hostile;
+pub(crate) mod hostile;
 mod limits;
 mod lists;
 mod lossless;

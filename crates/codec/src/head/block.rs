@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubestrata_api_types::{Format, KeyRef, OwnerRef, ResourceType, ResourceVersion, Timestamp};
 use triomphe::ThinArc;
 
-use super::{HeadBuilder, OWNER_TEXTS, offset};
+use super::{HeadBuilder, OWNER_TEXTS, Text, offset};
 
 /// How an object is kept, beside what its bytes say.
 #[derive(Debug)]
@@ -75,19 +75,12 @@ impl Block {
             None if builder.version.is_unset() => Version::Unset,
             None => Version::Text,
         };
-        let texts = || {
-            let fixed = [builder.namespace, builder.name, builder.uid];
-            let labels = builder.labels.iter().flat_map(|(key, value)| [*key, *value]);
-            let owners = builder.owners.iter().flatten().copied();
-            let version = (version_is == Version::Text).then_some(builder.resource_version);
-            let texts = fixed.into_iter().chain(labels).chain(owners).chain(version);
-            texts.map(|text| text.behind(body))
-        };
-        let (mut count, mut wide) = (0, false);
-        for text in texts() {
-            count += 1;
-            wide |= text.at.max(text.length) > u32::from(u16::MAX);
-        }
+        let count = FIXED
+            + 2 * builder.labels.len()
+            + OWNER_TEXTS * builder.owners.len()
+            + usize::from(version_is == Version::Text);
+        // What stands in so few bytes has a short position.
+        let wide = body + builder.extra.len() > usize::from(u16::MAX);
         let flag = |on: bool, flag: u8| if on { flag } else { 0 };
         let head = Head {
             resource: Arc::clone(kept.resource),
@@ -112,7 +105,8 @@ impl Block {
         block.with_arc_mut(|block| {
             let block = triomphe::Arc::get_mut(block).expect("nobody else has seen it yet");
             let mut rest = &mut *block.slice_mut();
-            for text in texts() {
+            let mut place = |text: Text| {
+                let text = text.behind(body);
                 if wide {
                     put(&mut rest, &text.at.to_le_bytes());
                     put(&mut rest, &text.length.to_le_bytes());
@@ -122,6 +116,17 @@ impl Block {
                     put(&mut rest, &at.to_le_bytes());
                     put(&mut rest, &length.to_le_bytes());
                 }
+            };
+            place(builder.namespace);
+            place(builder.name);
+            place(builder.uid);
+            for (key, value) in &builder.labels {
+                place(*key);
+                place(*value);
+            }
+            builder.owners.iter().flatten().copied().for_each(&mut place);
+            if version_is == Version::Text {
+                place(builder.resource_version);
             }
             for piece in pieces {
                 put(&mut rest, piece);
