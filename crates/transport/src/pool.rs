@@ -15,11 +15,13 @@ mod track;
 mod tests;
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::Uri;
 use hyper::client::conn::{http1, http2};
+use kubestrata_api_types::FOREVER;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::Service;
@@ -197,7 +199,10 @@ impl Pool {
         let changed = &self.track(watch).changed;
         match Box::pin(self.0.dialer.dial(changed, |phase| tell(request, phase))).await {
             Ok(Connected::Http1(sender)) => {
-                dialing.finish(|lane| lane.opened_http1());
+                if dialing.finish(|lane| lane.opened_http1()) {
+                    let pool = Arc::downgrade(&self.0);
+                    self.0.dialer.spawn(expire_idle(pool, watch, self.0.timeouts.idle));
+                }
                 let slot = Slot::new(self.clone(), watch, None);
                 Ok(Place::Http1 { sender, slot, reused: false })
             }
@@ -215,6 +220,20 @@ impl Pool {
 
     fn track(&self, watch: bool) -> &Track {
         if watch { &self.0.watches } else { &self.0.requests }
+    }
+}
+
+/// Closes HTTP/1.1 connections that nobody uses any more, until there are none. A task of the pool, and ends with it.
+async fn expire_idle(pool: Weak<Inner>, watch: bool, idle: Duration) {
+    let mut next = Instant::now() + idle.min(FOREVER);
+    loop {
+        tokio::time::sleep_until(next).await;
+        let Some(inner) = pool.upgrade() else { return };
+        let track = if watch { &inner.watches } else { &inner.requests };
+        match track.lane.lock().expire(Instant::now()) {
+            Some(again) => next = again,
+            None => return,
+        }
     }
 }
 

@@ -86,6 +86,8 @@ pub struct Observe {
     pub sizes: bool,
     /// `rest_client_rate_limiter_duration_seconds`: the wait for a turn under [`RateLimit`], by verb and host.
     pub rate_limiter: bool,
+    /// `rest_client_dns_resolution_duration_seconds`: the time until a name has addresses, by host.
+    pub resolver: bool,
 }
 
 /// Whether lists and streaming lists may come compressed by gzip.

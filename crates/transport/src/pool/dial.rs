@@ -7,11 +7,12 @@ use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kubestrata_api_types::BoxError;
-use kubestrata_telemetry::Gauge;
+use kubestrata_telemetry::{Gauge, Histogram};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::frames::{Frames, Peer};
@@ -47,6 +48,8 @@ pub(super) struct Dialer {
     limits: Limits,
     tasks: Tasks,
     open: Gauge,
+    /// How long names take, if that is measured.
+    resolving: Histogram,
 }
 
 /// One connection, as long as it is open.
@@ -97,7 +100,13 @@ impl Dialer {
             limits: config.limits,
             tasks: Tasks::default(),
             open: meters::connections(config),
+            resolving: meters::resolving(config),
         })
+    }
+
+    /// Runs a task that ends with the pool.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawner().execute(task);
     }
 
     /// Notices changed certificates; see [`Connector::refresh`].
@@ -150,7 +159,9 @@ impl Dialer {
 
     async fn tcp(&self, to: &Endpoint) -> Result<TcpStream, ConnectError> {
         let (host, most) = (&*to.host, self.limits.addresses.max(1));
+        let started = Instant::now();
         let addresses = self.resolver.resolve(host, to.port, most).await;
+        self.resolving.observe(started.elapsed().as_secs_f64());
         let addresses =
             addresses.map_err(|source| ConnectError::Resolve { host: host.to_owned(), source })?;
         let stream =
@@ -238,7 +249,7 @@ impl Dialer {
             .map_err(|error| self.no_http(error))?;
         let open = Open::new(&self.open);
         let (in_use, unused) = oneshot::channel();
-        self.tasks.spawner().execute(async move {
+        self.spawn(async move {
             let _open = open;
             tokio::pin!(connection);
             let end = tokio::select! {

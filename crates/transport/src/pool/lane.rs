@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kubestrata_api_types::FOREVER;
 use tokio::time::Instant;
 
 /// What a lane must know of a connection.
@@ -58,6 +59,8 @@ pub(super) struct Lane<H1, H2, E> {
     idle: Vec<(H1, Instant)>,
     /// HTTP/1.1 connections, idle or in use.
     http1: usize,
+    /// Whether somebody calls [`Lane::expire`] when that is due.
+    looked_after: bool,
     /// Connections being opened.
     dialing: usize,
     failures: u64,
@@ -80,6 +83,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
             http2: Vec::new(),
             idle: Vec::new(),
             http1: 0,
+            looked_after: false,
             dialing: 0,
             failures: 0,
             failure: None,
@@ -138,11 +142,23 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.http1 -= before - self.idle.len();
     }
 
-    /// A connection was opened; one request is on it.
-    pub(super) fn opened_http1(&mut self) {
+    /// Lets idle connections go that were not used for too long. When to do so again; `None` once there is no connection
+    /// that could become idle.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Instant> {
+        self.forget_closed(now);
+        self.looked_after = self.http1 > 0;
+        let limit = self.bounds.idle.min(FOREVER);
+        // The first in the list has been idle for longest.
+        let oldest = self.idle.first().map_or(now, |(_, since)| *since);
+        self.looked_after.then(|| oldest + limit)
+    }
+
+    /// A connection was opened; one request is on it. Whether somebody has to call [`Lane::expire`] from now on.
+    pub(super) fn opened_http1(&mut self) -> bool {
         self.dialing -= 1;
         self.version = Some(Version::Http1);
         self.http1 += 1;
+        !std::mem::replace(&mut self.looked_after, true)
     }
 
     /// A connection was opened; one request is on it. Gives its number.

@@ -1,6 +1,6 @@
 //! How much is open, as metrics.
 
-use kubestrata_telemetry::{Descriptor, Gauge};
+use kubestrata_telemetry::{Descriptor, Gauge, Histogram};
 
 use crate::config::Config;
 
@@ -24,4 +24,18 @@ pub(super) fn connections(config: &Config) -> Gauge {
 /// `kind` is `request` or `watch`.
 pub(super) fn streams(config: &Config, kind: &'static str) -> Gauge {
     config.metrics.gauge(STREAMS, &[("kind", kind), ("host", host(config))])
+}
+
+const RESOLVING: Descriptor = Descriptor {
+    name: "rest_client_dns_resolution_duration_seconds",
+    help: "Time until the name of the server, or of the proxy before it, has addresses, by host of the server.",
+};
+/// client-go's buckets.
+const BUCKETS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0];
+
+pub(super) fn resolving(config: &Config) -> Histogram {
+    if !config.observe.resolver {
+        return Histogram::noop();
+    }
+    config.metrics.histogram(RESOLVING, &[("host", host(config))], &BUCKETS)
 }

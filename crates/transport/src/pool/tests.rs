@@ -145,3 +145,27 @@ async fn streams_and_connections_stay_within_their_bounds() {
         }
     }
 }
+
+#[tokio::test]
+async fn idle_connections_are_looked_after_until_there_are_none() {
+    let (mut lane, start) = (lane(Some(Version::Http1)), Instant::now());
+    let second = Duration::from_secs(1);
+    let idle = bounds().idle;
+    for n in 0..3 {
+        assert!(matches!(lane.take(start), Take::Dial));
+        assert_eq!(lane.opened_http1(), n == 0, "one is enough");
+    }
+    // None is idle yet: one that becomes so at once has its time.
+    assert_eq!(lane.expire(start), Some(start + idle));
+    lane.released_http1(Fake::default(), start + second);
+    lane.released_http1(Fake::default(), start + 3 * second);
+    assert_eq!(lane.expire(start + idle), Some(start + second + idle));
+    assert_eq!(lane.expire(start + second + idle), Some(start + 3 * second + idle));
+    assert_eq!(lane.open(), 2);
+    // The last one is closed, and not idle at all.
+    lane.closed_http1();
+    assert_eq!(lane.expire(start + 3 * second + idle), None);
+    assert_eq!(lane.open(), 0);
+    assert!(matches!(lane.take(start), Take::Dial));
+    assert!(lane.opened_http1(), "and again from the next on");
+}

@@ -53,7 +53,10 @@ async fn a_change_of_the_name_is_followed_with_the_next_connection() {
     let new = Server::start(Some(identity), pod_or_watch).await;
     let names = Names::default();
     names.set(&[old.address]);
-    let transport = Transport::connect(config(&old, &names)).unwrap();
+    let metrics = Arc::new(kubestrata_telemetry::Memory::default());
+    let mut config = config(&old, &names);
+    (config.metrics, config.observe.resolver) = (metrics.clone(), true);
+    let transport = Transport::connect(config).unwrap();
     transport.clone().oneshot(get("a")).await.unwrap();
     names.set(&[new.address]);
     // What is open stays where it is, as for client-go: it still serves.
@@ -74,6 +77,8 @@ async fn a_change_of_the_name_is_followed_with_the_next_connection() {
     transport.clone().oneshot(create()).await.unwrap();
     assert!(new.log.len() >= 1);
     assert_eq!(names.asked(), 2);
+    let count = r#"rest_client_dns_resolution_duration_seconds_count{host="api.test"} 2"#;
+    assert!(metrics.render().contains(count), "{}", metrics.render());
 }
 
 #[tokio::test]

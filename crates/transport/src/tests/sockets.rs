@@ -468,3 +468,30 @@ async fn nobody_waits_for_ever_beside_busy_callers() {
         assert!(counts.iter().all(|count| *count > 20), "{protocol:?}: {counts:?}");
     }
 }
+
+/// Go's `IdleConnTimeout`: closed when it is due, not when the next request looks.
+#[tokio::test]
+async fn idle_http1_connections_are_closed() {
+    let server = Server::start(None, pod_or_watch).await;
+    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    let mut config = server.config();
+    config.metrics = metrics.clone();
+    config.timeouts.idle = Duration::from_millis(100);
+    let transport = Transport::connect(config).unwrap();
+    for round in 1..=2 {
+        join_all((0..5).map(|_| transport.clone().oneshot(get("a")))).await;
+        let all = transport.connections().requests;
+        assert!((1..=5).contains(&all), "round {round}: {all}");
+        let open = || {
+            let gauge = format!(r#"rest_client_open_connections{{host="{}"}}"#, server.address);
+            metrics.value(&gauge).unwrap()
+        };
+        for _ in 0..1000 {
+            if open() == 0.0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!((transport.connections().requests, open()), (0, 0.0), "round {round}");
+    }
+}
