@@ -49,7 +49,8 @@ struct Inner {
     observe: ObserveLayer,
 }
 
-/// How many connections are open.
+/// How many connections are open for new requests. Those on which only what is under way goes on to its end, because the
+/// server said farewell or a certificate has changed, are not among them; `rest_client_open_connections` counts them too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Connections {

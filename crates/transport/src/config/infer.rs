@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kubestrata_api_types::FOREVER;
 
 use super::proxy::from_variables;
 use super::{Config, Protocol, ProxyVariableError};
@@ -134,8 +137,8 @@ impl InCluster {
 
 impl Config {
     /// What kubectl would use, else what a pod would: the files of `KUBECONFIG`, else `~/.kube/config`, else the service
-    /// account of the pod we run in. Where that names no proxy, the environment may ([`Config::proxy_from_env`]), and it may
-    /// switch HTTP/2 off ([`Config::protocol_from_env`]).
+    /// account of the pod we run in. Where that names no proxy, the environment may ([`Config::proxy_from_env`]), and it has its
+    /// say about HTTP/2 ([`Config::protocol_from_env`]).
     ///
     /// # Errors
     ///
@@ -155,10 +158,15 @@ impl Config {
         Ok(config.protocol_from(variable))
     }
 
-    /// The same with HTTP/1.1 alone if `DISABLE_HTTP2` of the environment is anything but empty, be it `false` (Go
-    /// `net.SetTransportDefaults` of apimachinery): for a proxy or load balancer on the way that cannot do HTTP/2.
+    /// The same with what the environment says of HTTP/2, as apimachinery's `net.SetTransportDefaults` reads it:
     ///
-    /// [`Config::infer`], [`Config::from_kubeconfig`] and [`Config::in_cluster`] do so by themselves.
+    /// - `DISABLE_HTTP2`: HTTP/1.1 alone if it is anything but empty, be it `false`; for a proxy or load balancer on the way
+    ///   that cannot do HTTP/2.
+    /// - `HTTP2_READ_IDLE_TIMEOUT_SECONDS`: [`Timeouts::ping_interval`](crate::Timeouts::ping_interval); 0 for no pings.
+    /// - `HTTP2_PING_TIMEOUT_SECONDS`: [`Timeouts::ping_answer`](crate::Timeouts::ping_answer).
+    ///
+    /// A number that is none is passed over with a warning. [`Config::infer`], [`Config::from_kubeconfig`] and
+    /// [`Config::in_cluster`] do all this by themselves.
     #[must_use]
     pub fn protocol_from_env(self) -> Self {
         self.protocol_from(&|name| std::env::var_os(name))
@@ -168,6 +176,20 @@ impl Config {
         if variable("DISABLE_HTTP2").is_some_and(|value| !value.is_empty()) {
             tracing::info!("HTTP/2 is switched off by DISABLE_HTTP2");
             self.protocol = Protocol::Http1;
+        }
+        let seconds = |name| {
+            let value = variable(name).filter(|value| !value.is_empty())?;
+            let seconds = value.to_str().and_then(|text| text.parse().ok());
+            if seconds.is_none() {
+                tracing::warn!(name, "the variable is no number of seconds");
+            }
+            seconds.map(Duration::from_secs)
+        };
+        if let Some(interval) = seconds("HTTP2_READ_IDLE_TIMEOUT_SECONDS") {
+            self.timeouts.ping_interval = if interval.is_zero() { FOREVER } else { interval };
+        }
+        if let Some(answer) = seconds("HTTP2_PING_TIMEOUT_SECONDS") {
+            self.timeouts.ping_answer = answer;
         }
         self
     }

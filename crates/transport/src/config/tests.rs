@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
+
+use kubestrata_api_types::FOREVER;
 
 use super::infer::ConfigError;
-use super::{Config, InCluster, Protocol, ServerUrlError};
+use super::{Config, InCluster, Protocol, ServerUrlError, Timeouts};
 
 fn service_account(folder: &Path) {
     std::fs::write(folder.join("token"), "t").unwrap();
@@ -82,7 +85,7 @@ fn inference_goes_from_kubeconfig_to_pod() {
 
 /// apimachinery `net.SetTransportDefaults`: any value switches it off, whatever it says.
 #[test]
-fn the_environment_can_switch_http2_off() {
+fn the_environment_has_its_say_about_http2() {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join(".kube")).unwrap();
     let text = "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n\
@@ -100,6 +103,22 @@ fn the_environment_can_switch_http2_off() {
             _ => None,
         });
         assert_eq!(config.unwrap().protocol, protocol, "{value:?}");
+    }
+    let default = Timeouts::default();
+    for (idle, ping, interval, answer) in [
+        ("7", "3", Duration::from_secs(7), Duration::from_secs(3)),
+        // No pings at all.
+        ("0", "", FOREVER, default.ping_answer),
+        ("soon", "-1", default.ping_interval, default.ping_answer),
+    ] {
+        let config = Config::infer_from(&|name| match name {
+            "HOME" => Some(home.path().into()),
+            "HTTP2_READ_IDLE_TIMEOUT_SECONDS" => Some(idle.into()),
+            "HTTP2_PING_TIMEOUT_SECONDS" => Some(ping.into()),
+            _ => None,
+        });
+        let timeouts = config.unwrap().timeouts;
+        assert_eq!((timeouts.ping_interval, timeouts.ping_answer), (interval, answer), "{idle}");
     }
 }
 
