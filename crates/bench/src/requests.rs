@@ -27,7 +27,7 @@ const ANNOTATION: &str = "bench/number";
 const IN_FLIGHT: [(u32, u64); 2] = [(1, 1), (100, 10)];
 
 /// What is sent, and how many fewer of it: a server writes slower than it reads.
-const VERBS: [(Verb, u64); 2] = [(Verb::Get, 1), (Verb::Patch, 4)];
+const VERBS: [(Verb, u64); 2] = [(Verb::Get, 1), (Verb::Patch, 10)];
 
 /// What to send.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Encoding of the answers.
     #[arg(long, value_enum, default_value = "protobuf")]
     format: WireFormat,
-    /// GETs one at a time. Ten times as many are sent with 100 at a time, and a quarter as many PATCHes.
+    /// GETs one at a time. Ten times as many are sent with 100 at a time, and a tenth as many PATCHes.
     #[arg(long, default_value_t = 2_000)]
     requests: u64,
 }

@@ -9,7 +9,7 @@ use crate::run::Failure;
 /// As many as requests are on their way at a time: each worker has one of its own.
 pub(super) const PODS: u32 = 100;
 
-/// GETs one at a time. Ten times as many are sent with 100 at a time, and a quarter as many PATCHes.
+/// GETs one at a time. Ten times as many are sent with 100 at a time, and a tenth as many PATCHes.
 const COUNT: &str = "2000";
 
 /// What the programs print of each, as columns.

@@ -16,7 +16,7 @@ import (
 
 const annotation = "bench/number"
 
-// requestsMain sends n GETs of pods one at a time, ten times as many with 100 at a time, and a quarter as many PATCHes.
+// requestsMain sends n GETs of pods one at a time, ten times as many with 100 at a time, and a tenth as many PATCHes.
 // Each of the workers has a pod of its own.
 func requestsMain(ctx context.Context, cs *kubernetes.Clientset, ns, ct string, n int) {
 	result := map[string]any{"what": "client-go requests", "ct": ct}
@@ -42,7 +42,7 @@ func requestsMain(ctx context.Context, cs *kubernetes.Clientset, ns, ct string, 
 		name  string
 		fewer int
 		one   func(string, int64)
-	}{{"get", 1, get}, {"patch", 4, patch}} {
+	}{{"get", 1, get}, {"patch", 10, patch}} {
 		for _, size := range []struct{ inFlight, more int }{{1, 1}, {100, 10}} {
 			count := max(1, n*size.more/verb.fewer)
 			send(&numbers, size.inFlight, (count+9)/10, verb.one)

@@ -1,4 +1,4 @@
-//! Single requests: `count` GETs of pods one at a time, ten times as many with 100 at a time, and a quarter as many
+//! Single requests: `count` GETs of pods one at a time, ten times as many with 100 at a time, and a tenth as many
 //! PATCHes. Each of the workers has a pod of its own.
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
@@ -13,7 +13,7 @@ const ANNOTATION: &str = "bench/number";
 pub async fn run(api: &Api<Pod>, count: u64) -> anyhow::Result<serde_json::Value> {
     let mut result = json!({"what": "kube-rs requests"});
     let numbers = Arc::new(AtomicU64::new(0));
-    for (verb, fewer) in [("get", 1), ("patch", 4)] {
+    for (verb, fewer) in [("get", 1), ("patch", 10)] {
         for (in_flight, more) in [(1, 1), (100, 10)] {
             let count = (count * more / fewer).max(1);
             send(api, verb, in_flight, count.div_ceil(10), &numbers).await?;
