@@ -2,6 +2,7 @@
 
 mod address;
 mod body;
+mod crew;
 mod dial;
 mod frames;
 mod lane;

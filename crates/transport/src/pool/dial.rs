@@ -15,9 +15,10 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
+use super::crew::{Crew, Run};
 use super::frames::{Frames, Peer};
 use super::proxy::{Via, Wire};
-use super::tasks::{Spawner, Tasks};
+use super::tasks::Tasks;
 use super::{Http1, Http2, address, meters};
 use crate::auth::Source;
 use crate::config::{Config, Endpoint, Limits, Protocol, Resolver, Timeouts};
@@ -210,17 +211,17 @@ impl Dialer {
     {
         let peer = Arc::new(Peer::new(Arc::clone(changed)));
         let frames = Frames::new(stream, Arc::clone(&peer), Open::new(&self.open));
-        let spawner = self.tasks.spawner();
-        let handshake = self.http2(spawner.clone()).handshake(TokioIo::new(frames));
+        let (crew, run) = Run::new();
+        let handshake = self.http2(crew).handshake(TokioIo::new(frames));
         let (sender, connection) = handshake.await.map_err(|error| self.no_http(error))?;
         let (end, early_end) = oneshot::channel();
-        spawner.execute(async move {
+        self.tasks.spawner().execute(run.led_by(async move {
             let result = connection.await;
             // Sent in vain once the settings have come: then nobody waits for it.
             if let Err(Err(error)) = end.send(result) {
                 ended(&error);
             }
-        });
+        }));
         tokio::select! {
             // Settings first: a server that says all and goes has said all.
             biased;
@@ -282,12 +283,12 @@ impl Dialer {
         ConnectError::Http { address: self.shown.clone(), source: error.into() }
     }
 
-    fn http2(&self, spawner: Spawner) -> http2::Builder<Spawner> {
+    fn http2(&self, crew: Crew) -> http2::Builder<Crew> {
         // As many stream windows as there are streams: bytes of a watch that nobody reads stay in its own share. Where that is
         // more than a connection can have, the shares are smaller.
         let streams = u32::try_from(self.limits.streams.max(1)).unwrap_or(u32::MAX);
         let window = self.limits.stream_window.min(WINDOW_MAX / streams).max(WINDOW_MIN);
-        let mut builder = http2::Builder::new(spawner);
+        let mut builder = http2::Builder::new(crew);
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(window)
