@@ -10,6 +10,7 @@ mod exchange;
 mod failures;
 mod farewell;
 mod names;
+mod places;
 mod plugins;
 mod proxies;
 mod rotation;
