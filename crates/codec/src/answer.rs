@@ -107,5 +107,12 @@ pub(crate) fn foreign(collection: &Collection, own: &SelfType<'_>) -> Option<Str
     let (kind, api_version) = (own.kind.as_deref()?, own.api_version.as_deref()?);
     let fits =
         collection.resource.matches(api_version, kind) || is_partial(collection, api_version, kind);
-    (!fits).then(|| format!("foreign kind {kind} of {api_version}"))
+    (!fits).then(|| format!("foreign kind {} of {}", shown(kind), shown(api_version)))
+}
+
+/// What an error shows of a name that could be of any length.
+pub(crate) fn shown(name: &str) -> String {
+    // Longer than any that a server allows.
+    const MOST: usize = 253;
+    name.chars().take(MOST).collect()
 }

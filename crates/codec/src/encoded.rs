@@ -53,7 +53,7 @@ impl Encoded {
     /// # Errors
     ///
     /// [`Unreadable`] if the metadata is malformed, nesting is deeper than [`Limits::depth`]'s default, or the object is
-    /// of 2 GiB or more. It names the object as far as that could be read. An object without a name is no error here:
+    /// of more than 512 MiB. It names the object as far as that could be read. An object without a name is no error here:
     /// reviews have none.
     pub fn read(
         resource: &Arc<ResourceType>,
@@ -75,7 +75,7 @@ impl Encoded {
         inspect: impl FnOnce(&SelfType<'_>) -> R,
     ) -> Result<(Self, R), Unreadable> {
         if bytes.len() > OBJECT_BYTES_MAX {
-            return Err(HeadBuilder::new(&[]).unreadable("larger than 2 GiB"));
+            return Err(HeadBuilder::new(&[]).unreadable("larger than 512 MiB"));
         }
         let (prune, depth_max) = (reading.prune, reading.limits.depth);
         let mut builder = HeadBuilder::new(bytes);

@@ -44,8 +44,9 @@ pub(crate) struct Text {
 
 const IN_EXTRA: u32 = 1 << 31;
 
-/// Objects of this size and more are refused: the highest bit of an offset is taken.
-pub(crate) const OBJECT_BYTES_MAX: usize = IN_EXTRA as usize - 1;
+/// Objects of more bytes are refused: the highest bit of an offset is taken, and texts that are not UTF-8 grow to three
+/// times their size.
+pub(crate) const OBJECT_BYTES_MAX: usize = IN_EXTRA as usize / 4;
 
 /// How many texts an owner takes: apiVersion, kind, name, uid, and one whose length says whether it is the controller.
 const OWNER_TEXTS: usize = 5;
@@ -153,13 +154,15 @@ impl<'a> HeadBuilder<'a> {
     /// Bytes of the longest string found, or of all the metadata: all that is asked is whether it is beyond a limit, and
     /// metadata rarely is.
     pub(crate) fn longest_text(&self, limit: usize) -> usize {
+        let own = [&self.own.api_version, &self.own.kind].into_iter().flatten();
+        let own = own.map(|text| text.len()).max().unwrap_or_default();
         if self.metadata.len() <= limit {
-            return self.metadata.len();
+            return own.max(self.metadata.len());
         }
         let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
-        let fixed = [&self.name, &self.namespace, &self.uid];
+        let fixed = [&self.name, &self.namespace, &self.uid, &self.resource_version];
         let texts = labels.chain(self.owners.iter().flatten()).chain(fixed);
-        texts.map(|text| text.length as usize).max().unwrap_or_default()
+        texts.map(|text| text.length as usize).max().unwrap_or_default().max(own)
     }
 
     /// The report on an object whose scan has failed here.
@@ -250,5 +253,6 @@ fn prefix_of_message(number: u8, mut length: usize) -> SmallVec<[u8; 8]> {
 
 /// An offset as the head keeps it.
 pub(crate) fn offset(offset: usize) -> u32 {
-    u32::try_from(offset).expect("objects of 2 GiB are refused before their head is scanned")
+    u32::try_from(offset)
+        .expect("objects of more than 512 MiB are refused before their head is scanned")
 }

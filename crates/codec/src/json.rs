@@ -263,12 +263,14 @@ fn quote_or_backslash(bytes: &[u8], mut at: usize) -> Option<usize> {
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    depth_max: usize,
+    /// How many more brackets may be open at a time.
+    depth_left: usize,
 }
 
 impl<'a> Cursor<'a> {
+    /// A cursor over text of which so many brackets may be open at a time, from `at` on.
     pub(crate) fn new(bytes: &'a [u8], at: usize, depth_max: usize) -> Self {
-        Self { bytes, at, depth_max }
+        Self { bytes, at, depth_left: depth_max }
     }
 
     pub(crate) fn at(&self) -> usize {
@@ -290,12 +292,20 @@ impl<'a> Cursor<'a> {
         let found = self.peek() == Some(byte);
         if found {
             self.at += 1;
+            match byte {
+                b'{' | b'[' => self.depth_left = self.depth_left.saturating_sub(1),
+                b'}' | b']' => self.depth_left = self.depth_left.saturating_add(1),
+                _ => {}
+            }
         }
         found
     }
 
     /// Consumes `{` or the like.
     pub(crate) fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), ScanError> {
+        if self.depth_left == 0 && matches!(byte, b'{' | b'[') {
+            return Err(self.error("nested too deep"));
+        }
         if self.take(byte) { Ok(()) } else { Err(self.error(problem)) }
     }
 
@@ -352,7 +362,7 @@ impl<'a> Cursor<'a> {
             return Err(self.error("text ends early"));
         }
         let start = self.at;
-        match Skipper::new(start).find_end(self.bytes, self.depth_max)? {
+        match Skipper::new(start).find_end(self.bytes, self.depth_left)? {
             Some(end) => {
                 self.at = end;
                 Ok(start..end)
@@ -405,9 +415,12 @@ impl<'a> Cursor<'a> {
                 .map(Cow::Owned)
                 .map_err(|_| error("malformed string"))
         } else {
-            std::str::from_utf8(&self.bytes[string.start..string.end])
-                .map(Cow::Borrowed)
-                .map_err(|_| error("string is not UTF-8"))
+            let bytes = &self.bytes[string.start..string.end];
+            let text = std::str::from_utf8(bytes).map_err(|_| error("string is not UTF-8"))?;
+            if bytes.iter().any(|byte| *byte < 0x20) {
+                return Err(error("a control character in a string"));
+            }
+            Ok(Cow::Borrowed(text))
         }
     }
 

@@ -11,7 +11,7 @@ use kubestrata_api_types::{
 };
 
 use crate::Encoded;
-use crate::answer::foreign;
+use crate::answer::{foreign, shown};
 use crate::encoded::Reading;
 use crate::head::SelfType;
 use crate::input::Input;
@@ -49,6 +49,9 @@ pub enum ListError {
         /// How many bytes came.
         bytes: usize,
     },
+    /// The end of a list that had an error, which was told before.
+    #[error("the list was broken before its end")]
+    Broken,
 }
 
 /// Turns the bytes of a list, cut anywhere, into its items, one by one.
@@ -67,6 +70,7 @@ pub struct ListDecoder {
     input: Input,
     own: SelfType<'static>,
     meta_seen: bool,
+    items_seen: bool,
     /// The whole list has been read.
     complete: bool,
     /// After an error nothing more comes.
@@ -85,6 +89,7 @@ impl ListDecoder {
             input: Input::default(),
             own: SelfType::default(),
             meta_seen: false,
+            items_seen: false,
             complete: false,
             broken: false,
         }
@@ -129,9 +134,11 @@ impl ListDecoder {
     ///
     /// # Errors
     ///
-    /// [`ListError::Truncated`] if the list was not complete.
+    /// [`ListError::Truncated`] if the list was not complete, and [`ListError::Broken`] if there was an error before.
     pub fn finish(&self) -> Result<(), ListError> {
-        if self.complete || self.broken {
+        if self.broken {
+            Err(ListError::Broken)
+        } else if self.complete && self.input.available() == 0 {
             Ok(())
         } else {
             Err(ListError::Truncated { bytes: self.input.position() + self.input.available() })
@@ -199,7 +206,7 @@ impl ListDecoder {
         if fits || (kind.is_empty() && api_version.is_empty()) {
             Ok(())
         } else {
-            Err(ListError::Foreign { kind: kind.into(), api_version: api_version.into() })
+            Err(ListError::Foreign { kind: shown(kind), api_version: shown(api_version) })
         }
     }
 }

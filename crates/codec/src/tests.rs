@@ -8,6 +8,7 @@ mod lists;
 mod lossless;
 mod recorded;
 mod status;
+mod strict;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -46,6 +46,9 @@ pub enum WatchError {
         /// How much of the event was there.
         bytes: usize,
     },
+    /// The end of a watch that had an error, which was told before.
+    #[error("the watch was broken before its end")]
+    Broken,
 }
 
 impl From<ScanError> for WatchError {
@@ -67,14 +70,31 @@ pub struct WatchDecoder {
     format: Format,
     limits: Limits,
     input: Input,
+    lines: Lines,
     /// After an error nothing more comes.
     broken: bool,
+}
+
+/// What is known of line feeds in JSON.
+#[derive(Debug, Default)]
+struct Lines {
+    /// There is none from the next event up to here, counted from the start of the watch.
+    searched: usize,
+    /// There is one here.
+    found: bool,
 }
 
 impl WatchDecoder {
     /// A decoder of a watch on `collection` whose answer came in `format`.
     pub fn new(collection: Collection, format: Format, limits: Limits) -> Self {
-        Self { collection, format, limits, input: Input::default(), broken: false }
+        Self {
+            collection,
+            format,
+            limits,
+            input: Input::default(),
+            lines: Lines::default(),
+            broken: false,
+        }
     }
 
     /// Takes further bytes. Call [`WatchDecoder::next`] until it gives `None` before the next push: what is pushed
@@ -117,8 +137,11 @@ impl WatchDecoder {
     ///
     /// # Errors
     ///
-    /// [`WatchError::Truncated`] if an event was not complete.
+    /// [`WatchError::Truncated`] if an event was not complete, and [`WatchError::Broken`] if there was an error before.
     pub fn finish(&self) -> Result<(), WatchError> {
+        if self.broken {
+            return Err(WatchError::Broken);
+        }
         let rest = match self.format {
             Format::Json if !self.input.is_within_value() => {
                 let rest = self.input.rest();
@@ -126,7 +149,7 @@ impl WatchDecoder {
             }
             Format::Json | Format::Protobuf => self.input.available(),
         };
-        if self.broken || rest == 0 { Ok(()) } else { Err(WatchError::Truncated { bytes: rest }) }
+        if rest == 0 { Ok(()) } else { Err(WatchError::Truncated { bytes: rest }) }
     }
 
     /// The event of one object, which the decoder of either format has found.

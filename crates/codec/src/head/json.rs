@@ -18,17 +18,18 @@ pub(super) fn scan<'a>(
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
         match &*cursor.name(key)? {
-            b"metadata" if !cursor.null() => {
-                // Of two, the last counts, and nothing of the first.
+            b"metadata" => {
+                // Of two, the last counts, and nothing of the first; null is none.
                 let own = std::mem::take(&mut builder.own);
-                let cut = builder.managed_fields.take();
+                let twice = builder.managed_fields_twice || builder.managed_fields.is_some();
                 *builder = HeadBuilder { own, ..HeadBuilder::new(bytes) };
-                builder.managed_fields_twice = cut.is_some();
-                let start = cursor.at();
-                metadata(&mut cursor, builder)?;
-                builder.metadata = offset(start)..offset(cursor.at());
+                builder.managed_fields_twice = twice;
+                if !cursor.null() {
+                    let start = cursor.at();
+                    metadata(&mut cursor, builder)?;
+                    builder.metadata = offset(start)..offset(cursor.at());
+                }
             }
-            b"metadata" => {}
             b"kind" => builder.own.kind = optional_string(&mut cursor)?,
             b"apiVersion" => builder.own.api_version = optional_string(&mut cursor)?,
             _ => cursor.skip()?,
@@ -146,7 +147,7 @@ fn text(
     string: Str,
 ) -> Result<Text, ScanError> {
     // Names are ASCII, which is seen faster than that they are UTF-8.
-    if !string.escaped && cursor.raw(string.start..string.end).is_ascii() {
+    if !string.escaped && is_plain(cursor.raw(string.start..string.end)) {
         return Ok(Text::in_bytes(string.start, string.end));
     }
     let text = cursor.text(string)?;
@@ -163,12 +164,18 @@ fn optional_integer(cursor: &mut Cursor<'_>) -> Result<Option<i64>, ScanError> {
     }
     let error = cursor.error("not an integer");
     let value = cursor.value()?;
-    let text = std::str::from_utf8(cursor.raw(value)).map_err(|_| error)?;
-    text.parse().map(Some).map_err(|_| error)
+    // What is read here is a number to whoever decodes the object.
+    serde_json::from_slice(cursor.raw(value)).map(Some).map_err(|_| error)
 }
 
 fn optional_time(cursor: &mut Cursor<'_>) -> Result<Option<Timestamp>, ScanError> {
     let Some(string) = optional_str(cursor)? else { return Ok(None) };
     let error = ScanError { offset: string.start, problem: "not a time" };
     cursor.text(string)?.parse().map(Some).map_err(|_| error)
+}
+
+/// ASCII without control characters, which JSON allows in escaped form alone.
+fn is_plain(text: &[u8]) -> bool {
+    // Without an early end, so that it goes by vectors.
+    text.iter().fold(true, |plain, byte| plain & (0x20..0x80).contains(byte))
 }

@@ -11,19 +11,27 @@ use crate::json::Cursor;
 /// Where the decoder stands in the text.
 #[derive(Debug, Default)]
 pub(super) enum State {
-    /// Before the list's `{`; goes to `Key`.
+    /// Before the list's `{`; goes to `FirstKey`.
     #[default]
     Start,
-    /// Before a key, a comma or the list's `}`; goes to `Colon` or `End`.
+    /// Behind the list's `{`, before a key or the `}`; goes to `Colon` or `End`.
+    FirstKey,
+    /// Behind a comma, before a key; goes to `Colon`.
     Key,
+    /// Behind a value, before a comma or the list's `}`; goes to `Key` or `End`.
+    AfterValue,
     /// Before the colon after a key; goes to `Value`, or to `ItemsStart` after `items`.
     Colon(String),
-    /// Before the value of a key other than `items`; goes to `Key`.
+    /// Before the value of a key other than `items`; goes to `AfterValue`.
     Value(String),
-    /// Before the value of `items`: a list, or null; goes to `Items` or `Key`.
+    /// Before the value of `items`: a list, or null; goes to `FirstItem` or `AfterValue`.
     ItemsStart,
-    /// Before an item, a comma or the `]`; goes to `Key` at the end.
-    Items,
+    /// Behind the `[`, before an item or the `]`; goes to `AfterItem` or `AfterValue`.
+    FirstItem,
+    /// Behind a comma, before an item; goes to `AfterItem`.
+    Item,
+    /// Behind an item, before a comma or the `]`; goes to `Item` or `AfterValue`.
+    AfterItem,
     /// After the list's `}`: only white space may come.
     End,
 }
@@ -56,26 +64,34 @@ impl ListDecoder {
     /// What the next byte leads to.
     fn step(&mut self, byte: u8) -> Result<Step, ListError> {
         let state = match (&mut self.json, byte) {
-            (State::Start, b'{') => State::Key,
+            (State::Start, b'{') => State::FirstKey,
             (State::Start, _) => return Err(self.malformed_here("a list must be a JSON object")),
-            (State::Key, b'}') => {
+            (State::FirstKey | State::AfterValue, b'}') => {
                 self.input.skip(1);
                 self.json = State::End;
                 return Ok(self.end()?.map_or(Step::Again, Step::Part));
             }
-            // One comma too many is what this lets pass: it loses nothing.
-            (State::Key, b',') => State::Key,
-            (State::Key, b'"') | (State::Value(_), _) => return self.value_step(),
-            (State::Key, _) => return Err(self.malformed_here("no key")),
-            (State::Colon(key), b':') if key == "items" => State::ItemsStart,
+            (State::AfterValue, b',') => State::Key,
+            (State::AfterValue, _) => return Err(self.malformed_here("no comma between members")),
+            (State::FirstKey | State::Key, b'"') | (State::Value(_), _) => {
+                return self.value_step();
+            }
+            (State::FirstKey | State::Key, _) => return Err(self.malformed_here("no key")),
+            (State::Colon(key), b':') if key == "items" => {
+                if std::mem::replace(&mut self.items_seen, true) {
+                    return Err(self.malformed_here("items twice"));
+                }
+                State::ItemsStart
+            }
             (State::Colon(key), b':') => State::Value(std::mem::take(key)),
             (State::Colon(_), _) => return Err(self.malformed_here("no colon after a key")),
-            (State::ItemsStart, b'[') => State::Items,
+            (State::ItemsStart, b'[') => State::FirstItem,
             (State::ItemsStart, _) => return self.value_step(),
-            (State::Items, b']') => State::Key,
-            (State::Items, b',') => State::Items,
-            (State::Items, b'{') => return self.value_step(),
-            (State::Items, _) => {
+            (State::FirstItem | State::AfterItem, b']') => State::AfterValue,
+            (State::AfterItem, b',') => State::Item,
+            (State::AfterItem, _) => return Err(self.malformed_here("no comma between items")),
+            (State::FirstItem | State::Item, b'{') => return self.value_step(),
+            (State::FirstItem | State::Item, _) => {
                 return Err(self.malformed_here("an item must be a JSON object"));
             }
             (State::End, _) => return Err(self.malformed_here("text goes on after the list")),
@@ -94,12 +110,12 @@ impl ListDecoder {
             BadValue::Malformed(error) => Self::malformed(error.offset, error.problem),
         })?;
         let Some(value) = value else { return Ok(Step::NeedMore) };
-        match std::mem::replace(&mut self.json, State::Key) {
-            State::Items => {
-                self.json = State::Items;
+        match std::mem::replace(&mut self.json, State::AfterValue) {
+            State::FirstItem | State::Item => {
+                self.json = State::AfterItem;
                 Ok(Step::Part(self.item(&value)))
             }
-            State::Key => {
+            State::FirstKey | State::Key => {
                 let mut cursor = Cursor::new(&value, 0, self.limits.depth);
                 let key = cursor.string().and_then(|key| cursor.text(key));
                 let key = key.map_err(|e| Self::malformed(start + e.offset, e.problem))?;
@@ -110,7 +126,7 @@ impl ListDecoder {
             State::ItemsStart if *value == *b"null" => Ok(Step::Again),
             State::ItemsStart => Err(Self::malformed(start, "items are no list")),
             State::Value(key) => self.value(start, &key, &value),
-            State::Start | State::Colon(_) | State::End => {
+            State::Start | State::Colon(_) | State::AfterValue | State::AfterItem | State::End => {
                 Err(Self::malformed(start, "no value is due"))
             }
         }
@@ -152,17 +168,18 @@ fn list_meta(text: &[u8]) -> Option<ListMeta> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct JsonMeta {
-    resource_version: ResourceVersion,
+    resource_version: Option<ResourceVersion>,
     r#continue: Option<String>,
-    remaining_item_count: Option<u64>,
+    remaining_item_count: Option<i64>,
 }
 
 impl From<JsonMeta> for ListMeta {
     fn from(meta: JsonMeta) -> Self {
         Self {
-            resource_version: meta.resource_version,
+            resource_version: meta.resource_version.unwrap_or_default(),
             continue_token: meta.r#continue.filter(|token| !token.is_empty()),
-            remaining_item_count: meta.remaining_item_count,
+            // The type of it is signed in Go; a negative one says nothing.
+            remaining_item_count: meta.remaining_item_count.and_then(|count| count.try_into().ok()),
         }
     }
 }

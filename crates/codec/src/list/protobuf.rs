@@ -81,15 +81,24 @@ impl ListDecoder {
             if head.wire_type != 2 {
                 return Err(Self::malformed(start, "the list is no message"));
             }
-            // The kind stands before the list in what every encoder writes; else it cannot be checked.
+            // The kind stands before the list in what every encoder writes; else it is checked behind it.
             self.check_kind()?;
             self.input.take(head.size);
             self.protobuf = State::Message { left: head.length };
             return Ok(true);
         }
         let Some(field) = self.field(usize::MAX)? else { return Ok(false) };
-        if field.number == 1 {
-            self.type_meta(start, &field)?;
+        match field.number {
+            1 => {
+                self.type_meta(start, &field)?;
+                if self.complete {
+                    self.check_kind()?;
+                }
+            }
+            3 if !field.contents().is_empty() => {
+                return Err(Self::malformed(start, "the contents have an encoding of their own"));
+            }
+            _ => {}
         }
         Ok(true)
     }
@@ -162,7 +171,8 @@ impl ListDecoder {
         let front = self.input.front(&mut room);
         let front = &front[..front.len().min(left)];
         let Some((tag, tag_size)) = self.varint(front)? else { return Ok(None) };
-        let number = tag >> 3;
+        let number = u32::try_from(tag >> 3).ok().filter(|number| *number != 0);
+        let number = number.ok_or_else(|| self.malformed_here("no field has this number"))?;
         let (size, length) = match tag & 7 {
             0 => match self.varint(&front[tag_size..])? {
                 Some((_, size)) => (tag_size + size, 0),
@@ -200,7 +210,7 @@ impl ListDecoder {
 
 /// Tag and length of a field.
 struct Head {
-    number: u64,
+    number: u32,
     wire_type: u64,
     /// Of tag and length together; of a varint field, of all of it.
     size: usize,
@@ -210,7 +220,7 @@ struct Head {
 
 /// A field that is all there.
 struct Whole {
-    number: u64,
+    number: u32,
     wire_type: u64,
     /// Of tag and length.
     head_size: usize,
@@ -241,7 +251,13 @@ fn list_meta(bytes: &[u8]) -> Result<ListMeta, ScanError> {
                 let token = reader.text(range)?;
                 meta.continue_token = (!token.is_empty()).then(|| token.to_owned());
             }
-            (4, Value::Varint(count)) => meta.remaining_item_count = Some(count),
+            (4, Value::Varint(count)) => {
+                meta.remaining_item_count = count.cast_signed().try_into().ok();
+            }
+            (2..=4, _) => {
+                let problem = "a field of another wire type";
+                return Err(ScanError { offset: field.span.start, problem });
+            }
             _ => {}
         }
     }

@@ -91,7 +91,7 @@ fn a_broken_stream_is_an_error() {
     }
 }
 
-fn list(format: Format, limits: Limits, bytes: &[u8]) -> Result<usize, ListError> {
+pub(super) fn list(format: Format, limits: Limits, bytes: &[u8]) -> Result<usize, ListError> {
     let mut decoder = ListDecoder::new(Collection::new(pods()), format, limits);
     decoder.push(Bytes::copy_from_slice(bytes));
     let mut items = 0;

@@ -121,7 +121,7 @@ fn frames_items_depth_and_strings_end_exactly_at_their_limit() {
         decoder.next().unwrap().unwrap()
     };
     assert!(matches!(read(4), Event::Added(_)));
-    let Event::Unreadable(error) = read(2) else { panic!("nested beyond the limit") };
+    let Event::Unreadable(error) = read(3) else { panic!("nested beyond the limit") };
     assert!(error.problem.contains("nested too deep"), "{error:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use kubestrata_api_types::{Event, Format};
 
-use super::{WatchDecoder, WatchError};
+use super::{Lines, WatchDecoder, WatchError};
 use crate::input::BadValue;
 use crate::json::{Cursor, ScanError};
 use crate::{Encoded, status};
@@ -11,7 +11,7 @@ impl WatchDecoder {
     pub(super) fn next_json(&mut self) -> Result<Option<Event<Encoded>>, WatchError> {
         if !self.input.is_within_value() {
             let Some(byte) = self.input.peek() else { return Ok(None) };
-            if let Some((event, size)) = self.line() {
+            if let Some((event, size)) = self.line_feed().and_then(|size| self.line(size)) {
                 self.input.skip(size);
                 return Ok(Some(event));
             }
@@ -30,15 +30,26 @@ impl WatchDecoder {
         frame.map(|frame| self.event_of_frame(&frame)).transpose()
     }
 
+    /// How far away the next line feed is. Bytes are looked at once, however many events without one they hold.
+    fn line_feed(&mut self) -> Option<usize> {
+        let (start, rest) = (self.input.position(), self.input.rest());
+        let searched = rest.len().min(self.limits.frame_bytes);
+        let known = self.lines.searched.saturating_sub(start);
+        if (known == 0 || !self.lines.found) && known < searched {
+            let found = memchr::memchr(b'\n', &rest[known..searched]);
+            let end = found.map_or(searched, |offset| known + offset);
+            self.lines = Lines { searched: start + end, found: found.is_some() };
+        }
+        let size = self.lines.searched.checked_sub(start)?;
+        (self.lines.found && size < searched).then_some(size)
+    }
+
     /// An event that is written as every server writes it, and its size: one line, type first, nothing behind the object.
     ///
     /// Its object is read in place, so that its bytes are looked at once. Whatever does not fit goes the general way:
     /// that the object's braces close exactly where the line ends is what the head scan checks.
-    fn line(&self) -> Option<(Event<Encoded>, usize)> {
-        let rest = self.input.rest();
-        let searched = &rest[..rest.len().min(self.limits.frame_bytes)];
-        let size = memchr::memchr(b'\n', searched)?;
-        let object = rest[..size].strip_prefix(br#"{"type":""#)?.strip_suffix(b"}")?;
+    fn line(&self, size: usize) -> Option<(Event<Encoded>, usize)> {
+        let object = self.input.rest()[..size].strip_prefix(br#"{"type":""#)?.strip_suffix(b"}")?;
         let quote = memchr::memchr(b'"', object)?;
         let (event_type, object) = object.split_at(quote);
         let object = object.strip_prefix(br#"","object":"#)?;
