@@ -23,6 +23,8 @@ use crate::bed::single_within;
 const SCALE: &str = "KUBESTRATA_FAULTS_SCALE";
 /// Prints the table even if all is as it should be.
 const PRINT: &str = "KUBESTRATA_FAULTS_PRINT";
+/// Only cases with this text in their name, which is as in `freeze, read, HTTP/2, TLS`.
+const ONLY: &str = "KUBESTRATA_FAULTS_ONLY";
 /// Cases at a time: they wait most of the time, and must not make each other slow.
 const AT_A_TIME: usize = 64;
 
@@ -55,6 +57,8 @@ async fn table() {
             task,
         })
     });
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let cases = cases.filter(|case| case.to_string().contains(&only));
     let mut outcomes: Vec<(Case, Outcome)> = stream::iter(cases)
         .map(async |case| (case, case.run(&ground).await))
         .buffer_unordered(AT_A_TIME)

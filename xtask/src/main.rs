@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod codegen;
+mod faults;
 mod mutants;
 mod real;
 mod run;
@@ -53,6 +54,8 @@ enum Task {
     Tidy,
     /// Breaks the pipeline in a copy of the workspace, in one way after the other, until the simulation finds each mistake.
     Mutants(mutants::Options),
+    /// Puts a client through faults of the network, and prints what it saw and how long it took to recover.
+    Faults(faults::Options),
     /// Everything that must pass before a change lands, with the seconds that each step took.
     Ci,
     /// Starts a real kube-apiserver and etcd, prints the path of a kubeconfig, and stops them on Ctrl-C.
@@ -69,6 +72,7 @@ async fn main() -> ExitCode {
         Task::Codegen => codegen::run(),
         Task::Tidy => tidy::run(),
         Task::Mutants(options) => mutants::run(&options).await,
+        Task::Faults(options) => faults::run(&options).await,
         Task::Ci => ci::run().await,
         Task::Real => real::hold().await,
     };

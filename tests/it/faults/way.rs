@@ -66,7 +66,10 @@ pub(super) struct Ground {
 
 impl Ground {
     pub(super) async fn start(scale: u32) -> Self {
-        let server = Server::start_default();
+        // What a client has missed must be there when it comes back, whatever the other cases write meanwhile.
+        let mut config = kubestrata_apiserver::Config::default();
+        config.watch_cache.history_age = Duration::from_secs(3600);
+        let server = Server::builder().config(config).start();
         let [plain, tls] = [Listen::new(), Listen::new().tls()].map(async |listen| {
             let serving = server.listen(listen).await.unwrap();
             let config = from_text(&serving.kubeconfig());
