@@ -190,3 +190,43 @@ fn line_feeds_between_events_change_nothing() {
         }
     }
 }
+
+fn view(object: &Encoded, path: &str) -> Result<Vec<String>, kubestrata_api_types::ViewError> {
+    let mut found = Vec::new();
+    object.field(&path.parse().unwrap(), &mut |text| found.push(text.to_owned()))?;
+    Ok(found)
+}
+
+/// In the order of the keys, and each once, as `Dynamic` has them.
+#[test]
+fn a_view_of_a_whole_map_is_that_of_the_decoded_object() {
+    let json = read(r#"{"metadata":{"name":"a","labels":{"z":"3","k":"1","b":"0","k":"2"}}}"#);
+    let mut metadata = Vec::new();
+    put_bytes(&mut metadata, 1, b"a");
+    for (key, value) in [("z", "3"), ("k", "1"), ("b", "0"), ("k", "2")] {
+        let mut entry = Vec::new();
+        put_bytes(&mut entry, 1, key.as_bytes());
+        put_bytes(&mut entry, 2, value.as_bytes());
+        put_bytes(&mut metadata, 11, &entry);
+    }
+    let mut message = Vec::new();
+    put_bytes(&mut message, 1, &metadata);
+    let protobuf = Encoded::read(&pods(), Format::Protobuf, &message, &[]);
+    for object in [json.unwrap(), protobuf.unwrap()] {
+        assert_eq!(view(&object, "metadata.labels[*]").unwrap(), ["0", "2", "3"]);
+        assert_eq!(object.decode::<Pod>().unwrap().metadata.labels.unwrap()["k"], "2");
+    }
+}
+
+#[test]
+fn a_view_hands_out_no_malformed_value() {
+    for value in ["truee", "tru", "01", "-", "1-2", "1.", "1e", "\"a\nb\"", "\"\\x\""] {
+        let text = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"x":{value}}}}}"#);
+        let error = view(&read(&text).unwrap(), "spec.x").unwrap_err();
+        assert!(!error.to_string().contains(value), "{error}");
+    }
+    let text = r#"{"metadata":{"name":"a"},"spec":{"x":-1.5e3,"y":true,"z":null}}"#;
+    assert_eq!(view(&read(text).unwrap(), "spec.x").unwrap(), ["-1.5e3"]);
+    assert_eq!(view(&read(text).unwrap(), "spec.y").unwrap(), ["true"]);
+    assert!(view(&read(text).unwrap(), "spec.z").unwrap().is_empty());
+}

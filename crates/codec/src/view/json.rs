@@ -1,6 +1,9 @@
 //! Reading one field from JSON.
 
+use std::collections::BTreeMap;
+
 use kubestrata_api_types::Segment;
+use serde::de::IgnoredAny;
 
 use crate::json::{Cursor, ScanError};
 use crate::limits::Limits;
@@ -44,11 +47,13 @@ fn descend(
         (Some(b'{'), Segment::All) => {
             cursor.take(b'{');
             let mut first = true;
-            while cursor.key(&mut first)?.is_some() {
-                descend(&mut cursor.clone(), rest, out)?;
+            // In the order of the keys, as decoded objects have them, and of equal ones the last.
+            let mut values = BTreeMap::new();
+            while let Some(key) = cursor.key(&mut first)? {
+                values.insert(cursor.text(key)?, cursor.clone());
                 cursor.value()?;
             }
-            Ok(())
+            values.values_mut().try_for_each(|value| descend(value, rest, out))
         }
         (Some(b'['), Segment::All) => {
             cursor.take(b'[');
@@ -72,7 +77,10 @@ fn scalar(cursor: &mut Cursor<'_>, out: &mut dyn FnMut(&str)) -> Result<(), Scan
         Some(b'-' | b'0'..=b'9' | b't' | b'f') => {
             let error = cursor.error("not a JSON value");
             let value = cursor.value()?;
-            out(std::str::from_utf8(cursor.raw(value)).map_err(|_| error)?);
+            let text = std::str::from_utf8(cursor.raw(value)).map_err(|_| error)?;
+            // The scan that found it took any letters and digits.
+            serde_json::from_str::<IgnoredAny>(text).map_err(|_| error)?;
+            out(text);
         }
         _ => {}
     }

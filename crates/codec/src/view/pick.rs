@@ -1,5 +1,6 @@
 //! Picks the values at a path from any `Deserializer`, and skips all else.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use kubestrata_api_types::Segment;
@@ -97,9 +98,14 @@ impl<'de> Visitor<'de> for Pick<'_, '_> {
                 }
             }
             Some((_, path)) => {
-                while map.next_key::<IgnoredAny>()?.is_some() {
-                    map.next_value_seed(Pick { path, found: self.found })?;
+                // In the order of the keys, as decoded objects have them, and of equal ones the last.
+                let mut values = BTreeMap::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    let mut found = Vec::new();
+                    map.next_value_seed(Pick { path, found: &mut found })?;
+                    values.insert(key, found);
                 }
+                self.found.extend(values.into_values().flatten());
             }
             None => while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {},
         }
