@@ -133,8 +133,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "take a list that was cut for whole",
         file: "crates/codec/src/list.rs",
-        from: "if self.complete || self.broken {",
-        to: "if self.complete || self.broken || self.meta_seen {",
+        from: "} else if self.complete && self.input.available() == 0 {",
+        to: "} else if self.meta_seen || self.complete && self.input.available() == 0 {",
     },
     Mutant {
         name: "the server leaves out the first change after a resume",
