@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kubestrata_api_types::Segment;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::json::{Cursor, ScanError};
 use crate::limits::Limits;
@@ -74,15 +74,16 @@ fn scalar(cursor: &mut Cursor<'_>, out: &mut dyn FnMut(&str)) -> Result<(), Scan
             let string = cursor.string()?;
             out(&cursor.text(string)?);
         }
-        Some(b'-' | b'0'..=b'9' | b't' | b'f') => {
+        Some(b'{' | b'[') | None => {}
+        Some(_) => {
             let error = cursor.error("not a JSON value");
             let value = cursor.value()?;
             let text = std::str::from_utf8(cursor.raw(value)).map_err(|_| error)?;
-            // The scan that found it took any letters and digits.
-            serde_json::from_str::<IgnoredAny>(text).map_err(|_| error)?;
-            out(text);
+            // The scan that found it took any letters and digits. Read as a decoder reads it: a number has a range.
+            if !serde_json::from_str::<Value>(text).map_err(|_| error)?.is_null() {
+                out(text);
+            }
         }
-        _ => {}
     }
     Ok(())
 }
