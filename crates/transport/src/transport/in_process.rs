@@ -1,10 +1,10 @@
 //! Any service of HTTP as the bottom of the stack.
 
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body;
+use http_body_util::BodyExt as _;
 use kubestrata_api_types::BoxError;
 use tower::Service;
 
@@ -61,36 +61,9 @@ where
             let response = within(Phase::Answer, limit, inner.call(request))
                 .await?
                 .map_err(|error| TransportError::Service(error.into()))?;
-            Ok(response.map(|body| ResponseBody::new(Boxed(Box::pin(body)))))
+            Ok(response.map(|body| {
+                ResponseBody::new(body.map_err(|error| TransportError::Body(error.into()).into()))
+            }))
         })
-    }
-}
-
-/// A body with our error type.
-struct Boxed<B>(Pin<Box<B>>);
-
-impl<B> Body for Boxed<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.0.as_mut().poll_frame(cx).map(|frame| {
-            frame.map(|result| result.map_err(|error| TransportError::Body(error.into()).into()))
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
     }
 }
