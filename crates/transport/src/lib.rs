@@ -13,6 +13,9 @@ mod transport;
 mod answer;
 mod request;
 
+mod errand;
+mod tasks;
+
 mod limit;
 mod observe;
 mod pool;

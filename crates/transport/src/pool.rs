@@ -9,7 +9,6 @@ mod lane;
 mod meters;
 mod place;
 mod proxy;
-mod tasks;
 mod track;
 
 #[cfg(test)]

@@ -18,11 +18,11 @@ use tokio_rustls::TlsConnector;
 use super::crew::{Crew, Run};
 use super::frames::{Frames, Peer};
 use super::proxy::{Via, Wire};
-use super::tasks::Tasks;
 use super::{Http1, Http2, address, meters};
 use crate::auth::Source;
 use crate::config::{Config, Endpoint, Limits, Protocol, Resolver, Timeouts};
 use crate::error::{ConnectError, Phase};
+use crate::tasks::Tasks;
 use crate::tls::{Connector, Session, TlsError, about_ours, refusal};
 
 /// Silence after which the kernel probes a connection, the pause between probes, and how many may go unanswered: as with

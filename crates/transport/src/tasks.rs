@@ -1,4 +1,4 @@
-//! The tasks that drive connections. They end with the pool.
+//! The tasks of a transport: they drive and open connections, read files and run plugins, and end with who owns them.
 
 use std::sync::{Arc, Weak};
 
@@ -7,18 +7,18 @@ use tokio::task::JoinSet;
 
 /// Owns the tasks: dropping it ends them.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Arc<Mutex<JoinSet<()>>>);
+pub(crate) struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
 impl Tasks {
     /// A handle for those who start tasks. It does not keep them alive.
-    pub(super) fn spawner(&self) -> Spawner {
+    pub(crate) fn spawner(&self) -> Spawner {
         Spawner(Arc::downgrade(&self.0))
     }
 }
 
 /// Starts tasks, as long as the owner is there. Tasks hold one themselves, so it must not own them.
 #[derive(Debug, Clone)]
-pub(super) struct Spawner(Weak<Mutex<JoinSet<()>>>);
+pub(crate) struct Spawner(Weak<Mutex<JoinSet<()>>>);
 
 impl<F> hyper::rt::Executor<F> for Spawner
 where
