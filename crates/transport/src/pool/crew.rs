@@ -23,8 +23,15 @@ pub(super) struct Crew(Weak<Gate>);
 /// Members that are not polled yet.
 #[derive(Default)]
 struct Gate {
-    new: Mutex<Vec<Member>>,
+    new: Mutex<New>,
     task: AtomicWaker,
+}
+
+#[derive(Default)]
+struct New {
+    members: Vec<Member>,
+    /// Whether the crew is at work, and will look here before it rests.
+    seen: bool,
 }
 
 impl std::fmt::Debug for Gate {
@@ -39,8 +46,14 @@ where
 {
     fn execute(&self, future: F) {
         if let Some(gate) = self.0.upgrade() {
-            gate.new.lock().push(Box::pin(future));
-            gate.task.wake();
+            let mut new = gate.new.lock();
+            new.members.push(Box::pin(future));
+            // Most join from within, as hyper takes a request in: to wake the task that runs would have it run once more.
+            let seen = new.seen;
+            drop(new);
+            if !seen {
+                gate.task.wake();
+            }
         }
     }
 }
@@ -75,15 +88,21 @@ impl<F: Future<Output = ()>> Future for Run<F> {
         let Self { gate, members, leader } = &mut *self;
         // Before the look at the gate: who joins in between wakes us again.
         gate.task.register(cx.waker());
+        gate.new.lock().seen = true;
         if leader.as_mut().is_some_and(|leader| leader.as_mut().poll(cx).is_ready()) {
             *leader = None;
         }
         loop {
-            members.extend(gate.new.lock().drain(..));
-            match members.poll_next_unpin(cx) {
-                Poll::Ready(Some(())) => {}
-                Poll::Ready(None) if leader.is_none() => return Poll::Ready(()),
-                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+            members.extend(gate.new.lock().members.drain(..));
+            let end = match members.poll_next_unpin(cx) {
+                Poll::Ready(Some(())) => continue,
+                Poll::Ready(None) if leader.is_none() => Poll::Ready(()),
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            };
+            let mut new = gate.new.lock();
+            if new.members.is_empty() {
+                new.seen = false;
+                return end;
             }
         }
     }
@@ -127,6 +146,46 @@ mod tests {
         };
         let (ended, ()) = tokio::join!(timeout(SOON, &mut run), join);
         assert!(ended.is_ok());
+    }
+
+    /// Counts how often the task is woken.
+    struct Wakes(AtomicUsize);
+
+    impl std::task::Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            // Relaxed: one thread.
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_joins_from_within_does_not_wake_the_task() {
+        let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+        let waker = Arc::clone(&wakes).into();
+        let mut cx = Context::from_waker(&waker);
+        let (crew, run) = Run::new();
+        let (ran, inner) = (Arc::new(AtomicUsize::new(0)), crew.clone());
+        let member = {
+            let ran = Arc::clone(&ran);
+            move || {
+                let ran = Arc::clone(&ran);
+                async move {
+                    ran.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let joins = member.clone();
+        let mut run = Box::pin(run.led_by(async move {
+            inner.execute(joins());
+            std::future::pending::<()>().await;
+        }));
+        assert!(run.as_mut().poll(&mut cx).is_pending());
+        let count = || (ran.load(Ordering::Relaxed), wakes.0.load(Ordering::Relaxed));
+        assert_eq!(count(), (1, 0));
+        crew.execute(member());
+        assert_eq!(count(), (1, 1), "from without it does");
+        assert!(run.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(count(), (2, 1));
     }
 
     #[tokio::test]
