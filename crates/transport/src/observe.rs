@@ -144,6 +144,30 @@ impl ObserveLayer {
     }
 }
 
+/// One request, counted when it is over. One that is given up, by its caller or a deadline above, is over as well: a server
+/// that never answers is what a counter of errors is looked at for.
+struct Told {
+    metrics: Arc<Metrics>,
+    method: Method,
+    path: String,
+    code: u16,
+    started: Instant,
+}
+
+impl Told {
+    fn over(mut self, code: u16) {
+        self.code = code;
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let Self { metrics, method, path, code, started } = self;
+        metrics.record(method, *code, *started);
+        tracing::debug!(%method, path, code, elapsed = ?started.elapsed(), "request");
+    }
+}
+
 impl<S> Layer<S> for ObserveLayer {
     type Service = ObserveService<S>;
 
@@ -185,12 +209,11 @@ where
             sizes.observe(request.body().size_hint().lower() as f64);
         }
         let path = request.uri().path().to_owned();
-        let (started, answer) = (Instant::now(), self.inner.call(request));
+        let told = Told { metrics, method, path, code: 0, started: Instant::now() };
+        let answer = self.inner.call(request);
         Box::pin(async move {
             let result = answer.await;
-            let code = result.as_ref().map_or(0, |response| response.status().as_u16());
-            metrics.record(&method, code, started);
-            tracing::debug!(%method, path, code, elapsed = ?started.elapsed(), "request");
+            told.over(result.as_ref().map_or(0, |response| response.status().as_u16()));
             result
         })
     }

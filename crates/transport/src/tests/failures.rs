@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::Response;
 use kubestrata_api_types::{
     ApiRequest, DeleteOptions, ListWatch as _, Operation, PatchKind, Status, WatchOptions,
@@ -281,6 +281,17 @@ async fn every_try_is_counted() {
         ))
     };
     assert_eq!([count("429"), count("200"), count("<error>")], [Some(2.0), Some(1.0), Some(1.0)]);
+
+    // Given up by the caller, and by the deadline of the whole, which is above the layer that counts.
+    let mut given_up = Box::pin(transport.clone().oneshot(get("hang")));
+    assert!((&mut given_up).now_or_never().is_none());
+    drop(given_up);
+    assert_eq!(count("<error>"), Some(2.0));
+    let mut config = transport.config().clone();
+    config.timeouts.request = Duration::from_secs(1);
+    let (short, _) = over(config, |_| std::future::pending());
+    short.oneshot(get("hang")).await.unwrap_err();
+    assert_eq!(count("<error>"), Some(3.0));
 }
 
 #[tokio::test(start_paused = true)]
