@@ -1,7 +1,8 @@
 //! The bytes of a body, decompressed, each within its deadline.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -23,11 +24,24 @@ pub(crate) struct Chunks {
     /// How long the next piece may take, or the whole of a watch.
     limit: Duration,
     phase: Phase,
-    /// Since when the next piece has been waited for.
-    waiting: Option<Instant>,
+    /// Since when the next piece has been waited for, and until when, if that is counted.
+    waiting: Option<(Instant, Option<Arc<Called>>)>,
     /// How long all pieces may be waited for together: the limit that is told, and what is left of it.
     whole: Option<(Duration, Duration)>,
     size: Size,
+}
+
+/// When the server had something for a reader that waited. The reader may come much later, which is not the server's time.
+struct Called {
+    reader: Waker,
+    at: OnceLock<Instant>,
+}
+
+impl Wake for Called {
+    fn wake(self: Arc<Self>) {
+        self.at.get_or_init(Instant::now);
+        self.reader.wake_by_ref();
+    }
 }
 
 /// Bytes that came, told when all is over, however it ended.
@@ -116,11 +130,21 @@ impl Chunks {
                 return Poll::Ready(Some(result.map_err(Into::into)));
             }
             // Data first: a reader that was slow itself must not take its own delay for the server's.
-            let Poll::Ready(piece) = self.body.poll_data(cx) else {
-                return self.poll_deadline(cx).map(|error| Some(Err(error.into())));
+            let called = self.called(cx);
+            let piece = match &called {
+                None => self.body.poll_data(cx),
+                Some(called) => {
+                    let waker = Waker::from(Arc::clone(called));
+                    self.body.poll_data(&mut Context::from_waker(&waker))
+                }
             };
-            if let (Some(since), Some((_, left))) = (self.waiting.take(), &mut self.whole) {
-                *left = left.saturating_sub(since.elapsed());
+            let Poll::Ready(piece) = piece else {
+                return self.poll_deadline(cx, called).map(|error| Some(Err(error.into())));
+            };
+            if let (Some((since, called)), Some((_, left))) = (self.waiting.take(), &mut self.whole)
+            {
+                let until = called.and_then(|called| called.at.get().copied());
+                *left = left.saturating_sub(until.unwrap_or_else(Instant::now) - since);
             }
             let piece = match piece {
                 None => {
@@ -137,12 +161,32 @@ impl Chunks {
         }
     }
 
+    /// What calls the reader back, if its time counts.
+    fn called(&self, cx: &Context<'_>) -> Option<Arc<Called>> {
+        self.whole?;
+        match &self.waiting {
+            Some((_, Some(called)))
+                if called.at.get().is_none() && called.reader.will_wake(cx.waker()) =>
+            {
+                Some(Arc::clone(called))
+            }
+            _ => Some(Arc::new(Called { reader: cx.waker().clone(), at: OnceLock::new() })),
+        }
+    }
+
     /// Waits for the end of patience with the next piece.
-    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<TransportError> {
+    fn poll_deadline(
+        &mut self,
+        cx: &mut Context<'_>,
+        called: Option<Arc<Called>>,
+    ) -> Poll<TransportError> {
         let left = self.whole.map_or(FOREVER, |(_, left)| left);
-        if self.phase == Phase::Body && self.waiting.is_none() {
+        if let Some((_, last)) = &mut self.waiting {
+            // What it was called for the last time was nothing: the wait goes on.
+            *last = called;
+        } else if self.phase == Phase::Body {
             let now = Instant::now();
-            self.waiting = Some(now);
+            self.waiting = Some((now, called));
             self.deadline.as_mut().reset(now + self.limit.min(left).min(FOREVER));
         }
         ready!(self.deadline.as_mut().poll(cx));

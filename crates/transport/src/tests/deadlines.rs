@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::Response;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
@@ -147,6 +147,30 @@ async fn the_whole_of_a_list_has_a_deadline_for_the_server_alone() {
         assert!((20..=21).contains(&items), "{slow:?}: {items}");
         assert!(list.next().await.is_none());
     }
+}
+
+/// A reader that waits, and then does something else while the server answers, as in a `select!`.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_list_ends_when_the_server_has_answered() {
+    let config = Config::in_process();
+    let whole = config.timeouts.list;
+    let mut text =
+        vec![Bytes::from(r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":["#)];
+    text.extend((0..30).map(|n| Bytes::from(format!("{},", pod(&format!("p{n}"), 1)))));
+    let (transport, _) = over(config, move |_| {
+        let text = text.clone();
+        async move { trickle(text, Duration::from_secs(1)) }
+    });
+    let start = Instant::now();
+    let mut list = transport.list(&pods(), Default::default()).await.unwrap();
+    for n in 0..20 {
+        if list.next().now_or_never().is_none() {
+            tokio::time::sleep(whole / 4).await;
+            let part = list.next().await.unwrap();
+            assert!(part.is_ok(), "{n}: {part:?}");
+        }
+    }
+    assert!(start.elapsed() > 4 * whole);
 }
 
 /// kube#1945: a watch may be silent for as long as it asked to be open, while requests beside it, and the same watch before
