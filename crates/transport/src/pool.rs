@@ -15,33 +15,41 @@ mod track;
 mod tests;
 
 use std::convert::Infallible;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
 use hyper::client::conn::{http1, http2};
+use hyper::rt::Executor as _;
 use kubestrata_api_types::FOREVER;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::Service;
+use tracing::Instrument as _;
 
 use self::dial::{Connected, Dialer};
 use self::frames::Peer;
-use self::lane::{Bounds, Lane, Reuse, Take, Version};
+use self::lane::{Bounds, Found, Reuse, Version};
 use self::place::{Failed, Place, complete};
-use self::track::Track;
+use self::track::{Look, Track};
 use crate::auth::{Auth, Source};
 use crate::config::{Config, Limits, Protocol, Timeouts};
 use crate::error::{ConnectError, Phase, Shared, TransportError};
+use crate::tasks::Tasks;
 use crate::tls::{Session, TlsError};
-use crate::wire::{HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, tell, within};
+use crate::wire::{
+    Call, HttpFuture, HttpRequest, HttpResponse, Purpose, RequestBody, tell, within,
+};
 
 /// An HTTP/1.1 connection.
 #[derive(Debug)]
 struct Http1 {
     sender: http1::SendRequest<RequestBody>,
     session: Session,
+    /// Whether it has brought an answer already.
+    answered: bool,
     /// Dropped with the rest, it ends the task of the connection.
     _in_use: oneshot::Sender<Infallible>,
 }
@@ -53,10 +61,11 @@ struct Http2 {
     /// What the server allows at the moment.
     peer: Arc<Peer>,
     session: Session,
+    /// Whether it has brought an answer already. Relaxed: a word about the past, which orders nothing.
+    answered: Arc<AtomicBool>,
 }
 
-/// How often a request that was certainly not sent, or a read on a connection that the server had closed meanwhile,
-/// takes another connection before the caller hears of it.
+/// How often a request that the server certainly has not looked at takes another connection before the caller hears of it.
 const REPLACEMENTS_MAX: u32 = 3;
 
 /// The connections to one server: some for requests and some for watches, so that neither waits for the other. What a
@@ -74,18 +83,23 @@ const REPLACEMENTS_MAX: u32 = 3;
 ///
 /// # Cancel-safety
 ///
-/// Dropping the future or the body of an answer gives the request up and frees its place.
+/// Dropping the future or the body of an answer gives the request up and frees its place, in a turn of the runtime at the
+/// latest. A future that is kept without being polled holds nobody up but by the place of its own request.
 #[derive(Debug, Clone)]
 pub struct Pool(Arc<Inner>);
 
+type Lines = Track<Http1, Http2, Shared<ConnectError>>;
+
 #[derive(Debug)]
 struct Inner {
-    dialer: Dialer,
+    /// Those that drive connections, open them, and wait for them. They end with this.
+    tasks: Tasks,
+    dialer: Arc<Dialer>,
     /// What requests are given that name no server.
     server: Uri,
     timeouts: Timeouts,
-    requests: Track,
-    watches: Track,
+    requests: Lines,
+    watches: Lines,
 }
 
 impl Pool {
@@ -114,8 +128,10 @@ impl Pool {
             http1: std::cmp::max(http1, 1),
             idle: config.timeouts.idle,
         };
+        let tasks = Tasks::default();
         Ok(Self(Arc::new(Inner {
-            dialer: Dialer::new(config, source)?,
+            dialer: Arc::new(Dialer::new(config, source, tasks.spawner())?),
+            tasks,
             server: config.server.clone(),
             timeouts: config.timeouts,
             requests: Track::new(
@@ -132,94 +148,188 @@ impl Pool {
         (self.0.requests.lane.lock().open(), self.0.watches.lane.lock().open())
     }
 
-    async fn exchange(&self, mut request: HttpRequest) -> Result<HttpResponse, TransportError> {
+    async fn exchange(self, mut request: HttpRequest) -> Result<HttpResponse, TransportError> {
         if request.uri().authority().is_none() {
             complete(&mut request, &self.0.server)?;
         }
-        let purpose = Purpose::of(&request);
         self.0.dialer.refresh().await;
-        let mut replacements = 0;
+        let mut attempts = Attempts::default();
+        if let Some(place) = self.at_once(&request).await {
+            match self.attempt(place, &request, &mut attempts).await {
+                Attempt::Over(result) => return result,
+                Attempt::Again => {}
+            }
+        }
+        // Whoever has to wait does so in a task. A caller may keep this future without polling it, and would then hold the
+        // place that became free for him, and the front of the line, against all the others.
+        let pool = self.clone();
+        let rest = async move { pool.in_line(request, attempts).await };
+        self.0.tasks.outcome(rest.in_current_span()).await.unwrap_or_else(|| {
+            Err(TransportError::Service("its task has ended without an answer".into()))
+        })
+    }
+
+    async fn in_line(
+        self,
+        request: HttpRequest,
+        mut attempts: Attempts,
+    ) -> Result<HttpResponse, TransportError> {
         loop {
             let place = self.place(&request).await?;
-            tell(&request, Phase::Answer);
-            let limit = purpose.answer_limit(&self.0.timeouts);
-            // A clone is cheap: the body is shared.
-            let sent = place.send(request.clone());
-            match within(Phase::Answer, limit, sent).await? {
-                Ok(response) => return Ok(response),
-                Err(Failed { error, unsent, reused, session }) => {
-                    let error = match self.0.dialer.not_let_in(error, &session) {
-                        Ok(refused) => return Err(TransportError::Connect(Shared::new(refused))),
-                        Err(error) => error,
-                    };
-                    let replace = unsent || (reused && purpose.is_read());
-                    if !replace || replacements == REPLACEMENTS_MAX {
-                        return Err(TransportError::Broken(error));
-                    }
-                    replacements += 1;
-                    // A turn for the task of the connection, which may yet have to notice that it is at its end.
-                    tokio::task::yield_now().await;
-                }
+            match self.attempt(place, &request, &mut attempts).await {
+                Attempt::Over(result) => return result,
+                Attempt::Again => {}
             }
         }
     }
 
-    /// A place on a connection, which is opened if there is none. Cancel-safe.
-    async fn place(&self, request: &HttpRequest) -> Result<Place, TransportError> {
-        let limit = self.0.timeouts.wait;
+    /// Sends the request on a connection.
+    async fn attempt(
+        &self,
+        place: Place,
+        request: &HttpRequest,
+        attempts: &mut Attempts,
+    ) -> Attempt {
+        let purpose = Purpose::of(request);
+        tell(request, Phase::Answer);
+        let limit = purpose.answer_limit(&self.0.timeouts);
+        // A clone is cheap: the body is shared.
+        let failed = match within(Phase::Answer, limit, place.send(request.clone())).await {
+            Err(late) => return Attempt::Over(Err(late)),
+            Ok(Ok(response)) => return Attempt::Over(Ok(response)),
+            Ok(Err(failed)) => failed,
+        };
+        let again = attempts.again(&failed, purpose);
+        let error = match self.0.dialer.not_let_in(failed.error, &failed.session) {
+            Ok(refused) => TransportError::Connect(Shared::new(refused)),
+            Err(_) if again => {
+                // A turn for the task of the connection, which may yet have to notice that it is at its end.
+                tokio::task::yield_now().await;
+                return Attempt::Again;
+            }
+            Err(error) => TransportError::Broken(error),
+        };
+        Attempt::Over(Err(error))
+    }
+
+    /// A place that is free now, if nobody waits for one. Cancel-safe.
+    async fn at_once(&self, request: &HttpRequest) -> Option<Place> {
         let watch = Purpose::of(request).is_watch();
         tell(request, Phase::Wait);
+        let found = self.track(watch).at_once()?;
+        within(Phase::Wait, self.0.timeouts.wait, self.take_up(found, watch)).await.ok()?
+    }
+
+    /// Waits for a place, and has connections opened as they are needed. Cancel-safe.
+    async fn place(&self, request: &HttpRequest) -> Result<Place, TransportError> {
+        let watch = Purpose::of(request).is_watch();
+        tell(request, Phase::Wait);
+        let Timeouts { wait, connect, tls, .. } = self.0.timeouts;
         let track = self.track(watch);
-        let mut seen = track.lane.lock().failures();
+        let line = track.join();
+        self.open_more(watch, request);
+        let find = async {
+            let first = track.first(&line).await;
+            loop {
+                let changed = first.change();
+                match track.look(&line) {
+                    Look::Found(found) => match self.take_up(found, watch).await {
+                        Some(place) => return Ok(place),
+                        None => continue,
+                    },
+                    Look::Failed(error) => return Err(TransportError::Connect(error)),
+                    Look::Nothing => {}
+                }
+                self.open_more(watch, request);
+                changed.await;
+            }
+        };
+        tokio::pin!(find);
+        let now = Instant::now();
+        let (mut until, last) =
+            (now + wait.min(FOREVER), now + (wait + connect + tls).min(FOREVER));
         loop {
-            let take = within(Phase::Wait, limit, track.free(&mut seen)).await?;
-            match take.map_err(TransportError::Connect)? {
-                Take::Http1(mut sender) => {
-                    let place = Slot::new(self.clone(), watch, None);
-                    // Its last answer has been read to the end, so this takes no longer than a turn of its task.
-                    if within(Phase::Wait, limit, sender.sender.ready()).await?.is_ok() {
-                        return Ok(Place::Http1 { sender, slot: place, reused: true });
-                    }
-                }
-                Take::Http2(id, sender) => {
-                    return Ok(Place::Http2 {
-                        sender,
-                        slot: Slot::new(self.clone(), watch, Some(id)),
-                    });
-                }
-                Take::Dial => return self.dial(watch, request).await,
-                Take::Wait => {}
+            if let Ok(found) = tokio::time::timeout_at(until, &mut find).await {
+                return found;
+            }
+            // A connection that is being opened has deadlines of its own, whose errors tell more.
+            match track.lane.lock().dialing_until().map(|dialed| dialed.min(last)) {
+                Some(dialed) if dialed > until => until = dialed,
+                _ => return Err(TransportError::Timeout { phase: Phase::Wait, limit: wait }),
             }
         }
     }
 
-    async fn dial(&self, watch: bool, request: &HttpRequest) -> Result<Place, TransportError> {
-        let dialing = Dialing { pool: self.clone(), watch, done: false };
-        // Boxed: it is large, rare, and would make every request as large.
-        let changed = &self.track(watch).changed;
-        match Box::pin(self.0.dialer.dial(changed, |phase| tell(request, phase))).await {
-            Ok(Connected::Http1(sender)) => {
-                if dialing.finish(|lane| lane.opened_http1()) {
-                    let pool = Arc::downgrade(&self.0);
-                    self.0.dialer.spawn(expire_idle(pool, watch, self.0.timeouts.idle));
-                }
+    /// Makes a place of what the lane had. `None` if the connection has closed.
+    async fn take_up(&self, found: Found<Http1, Http2>, watch: bool) -> Option<Place> {
+        match found {
+            Found::Http1(mut sender) => {
                 let slot = Slot::new(self.clone(), watch, None);
-                Ok(Place::Http1 { sender, slot, reused: false })
+                // Its last answer has been read to the end, so this takes no longer than a turn of its task.
+                sender.sender.ready().await.ok()?;
+                Some(Place::Http1 { sender, slot })
             }
-            Ok(Connected::Http2(sender)) => {
-                let id = dialing.finish(|lane| lane.opened_http2(sender.clone()));
-                Ok(Place::Http2 { sender, slot: Slot::new(self.clone(), watch, Some(id)) })
-            }
-            Err(error) => {
-                let error = Shared::new(error);
-                dialing.finish(|lane| lane.failed(error.clone()));
-                Err(TransportError::Connect(error))
+            Found::Http2(id, sender) => {
+                Some(Place::Http2 { sender, slot: Slot::new(self.clone(), watch, Some(id)) })
             }
         }
     }
 
-    fn track(&self, watch: bool) -> &Track {
-        if watch { &self.0.watches } else { &self.0.requests }
+    /// Begins to open as many connections as those in line need, and may have.
+    fn open_more(&self, watch: bool, request: &HttpRequest) {
+        let Timeouts { connect, tls, .. } = self.0.timeouts;
+        let track = self.track(watch);
+        loop {
+            let now = Instant::now();
+            let until = now + (connect + tls).min(FOREVER);
+            if !track.lane.lock().dial(now, until, track.waiting()) {
+                return;
+            }
+            let dialing = Dialing { pool: Arc::downgrade(&self.0), watch, done: false };
+            let (dialer, changed) = (Arc::clone(&self.0.dialer), Arc::clone(&track.changed));
+            let progress = Call::progress(request);
+            self.0.tasks.spawner().execute(async move {
+                let tell = |phase| progress.iter().for_each(|progress| progress.opening(phase));
+                dialing.finish(dialer.dial(&changed, tell).await);
+            });
+        }
+    }
+
+    fn track(&self, watch: bool) -> &Lines {
+        self.0.track(watch)
+    }
+}
+
+impl Inner {
+    fn track(&self, watch: bool) -> &Lines {
+        if watch { &self.watches } else { &self.requests }
+    }
+}
+
+/// What became of sending a request once.
+enum Attempt {
+    Over(Result<HttpResponse, TransportError>),
+    /// It takes another connection.
+    Again,
+}
+
+/// How often a request has taken another connection.
+#[derive(Default)]
+struct Attempts {
+    unsent: u32,
+    stale: bool,
+}
+
+impl Attempts {
+    /// Whether it may do so after this failure. Go's client has the same two reasons, and nothing above it counts either.
+    fn again(&mut self, failed: &Failed, purpose: Purpose) -> bool {
+        if failed.unsent {
+            self.unsent += 1;
+            return self.unsent <= REPLACEMENTS_MAX;
+        }
+        // A connection that was kept may have been closed by the server while the request was on its way. Once: what breaks
+        // a second one is the request itself, and waits between further tries are the retry layer's.
+        failed.reused && purpose.is_read() && !std::mem::replace(&mut self.stale, true)
     }
 }
 
@@ -229,40 +339,49 @@ async fn expire_idle(pool: Weak<Inner>, watch: bool, idle: Duration) {
     loop {
         tokio::time::sleep_until(next).await;
         let Some(inner) = pool.upgrade() else { return };
-        let track = if watch { &inner.watches } else { &inner.requests };
-        match track.lane.lock().expire(Instant::now()) {
+        match inner.track(watch).lane.lock().expire(Instant::now()) {
             Some(again) => next = again,
             None => return,
         }
     }
 }
 
-/// A connection being opened. Dropped in between, it makes room for the next.
+/// A connection being opened, by a task of the pool. Dropped in between, it makes room for the next.
 struct Dialing {
-    pool: Pool,
+    pool: Weak<Inner>,
     watch: bool,
     done: bool,
 }
 
 impl Dialing {
-    fn finish<R>(
-        mut self,
-        f: impl FnOnce(&mut Lane<Http1, Http2, Shared<ConnectError>>) -> R,
-    ) -> R {
+    fn finish(mut self, connected: Result<Connected, ConnectError>) {
         self.done = true;
-        let track = self.pool.track(self.watch);
-        let result = f(&mut track.lane.lock());
-        track.changed.notify_waiters();
-        result
+        let Some(pool) = self.pool.upgrade() else { return };
+        let track = pool.track(self.watch);
+        let mut lane = track.lane.lock();
+        match connected {
+            Ok(Connected::Http1(sender)) => {
+                if lane.opened_http1(sender, Instant::now()) {
+                    let idle = pool.timeouts.idle;
+                    pool.tasks.spawner().execute(expire_idle(self.pool.clone(), self.watch, idle));
+                }
+            }
+            Ok(Connected::Http2(sender)) => lane.opened_http2(sender, track.waiting() > 0),
+            Err(error) => lane.failed(Shared::new(error)),
+        }
+        drop(lane);
+        track.changed.notify_one();
     }
 }
 
 impl Drop for Dialing {
     fn drop(&mut self) {
-        if !self.done {
-            let track = self.pool.track(self.watch);
+        if !self.done
+            && let Some(pool) = self.pool.upgrade()
+        {
+            let track = pool.track(self.watch);
             track.lane.lock().abandoned();
-            track.changed.notify_waiters();
+            track.changed.notify_one();
         }
     }
 }
@@ -314,7 +433,7 @@ impl Service<HttpRequest> for Pool {
 
     fn call(&mut self, request: HttpRequest) -> HttpFuture {
         let pool = self.clone();
-        Box::pin(async move { pool.exchange(request).await })
+        Box::pin(pool.exchange(request))
     }
 }
 

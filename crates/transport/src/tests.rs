@@ -15,6 +15,7 @@ mod plugins;
 mod proxies;
 mod rotation;
 mod sockets;
+mod unpolled;
 
 use kubestrata_api_types::{ApiRequest, Collection, Operation, ResourceType, Scope};
 

@@ -3,6 +3,7 @@
 mod certificate;
 mod connector;
 mod explain;
+mod loader;
 mod pem;
 mod refused;
 mod verify;
@@ -62,7 +63,7 @@ pub struct Identity {
 }
 
 /// TLS cannot be set up.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
@@ -73,7 +74,7 @@ pub enum TlsError {
         /// The file.
         path: std::path::PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// Not the PEM that it should be.
     #[error("{what} ({from}) is not valid PEM, or has no such section")]

@@ -139,7 +139,8 @@ impl Transport {
         Connections { requests, watches }
     }
 
-    /// The body of a plain GET, for discovery, health checks and logs: `/version`, `/readyz?verbose`.
+    /// The body of a plain GET, for discovery, health checks and logs: `/version`, `/readyz?verbose`. Warnings in its answer are
+    /// told to nobody: they are about resources, and a hook asks of which.
     ///
     /// # Errors
     ///

@@ -171,6 +171,11 @@ impl Call {
         let until = Instant::now() + limit.min(FOREVER);
         Self { purpose, until, progress: Progress(Arc::new(AtomicU8::new(0))) }
     }
+
+    /// Of the call that `request` is made for, if anybody wants to know.
+    pub(crate) fn progress<B>(request: &http::Request<B>) -> Option<Progress> {
+        request.extensions().get::<Self>().map(|call| call.progress.clone())
+    }
 }
 
 /// What a request waits for at the moment: told by the layers that it passes, read when its time is over.
@@ -190,10 +195,23 @@ const PHASES: [Phase; 7] = [
     Phase::Body,
 ];
 
+fn number(phase: Phase) -> u8 {
+    let number = PHASES.iter().position(|known| *known == phase).unwrap_or(0);
+    u8::try_from(number).unwrap_or(0)
+}
+
 impl Progress {
     pub(crate) fn at(&self, phase: Phase) {
-        let number = PHASES.iter().position(|known| *known == phase).unwrap_or(0);
-        self.0.store(u8::try_from(number).unwrap_or(0), Ordering::Relaxed);
+        self.0.store(number(phase), Ordering::Relaxed);
+    }
+
+    /// The same of a connection that is opened for the request, by a task which may be slower than another that has a place
+    /// for it: of a request that has been sent nothing is told any more.
+    pub(crate) fn opening(&self, phase: Phase) {
+        let _sent = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            let unsent = [Phase::Wait, Phase::Connect, Phase::Tls].map(number);
+            unsent.contains(&now).then(|| number(phase))
+        });
     }
 
     pub(crate) fn phase(&self) -> Phase {

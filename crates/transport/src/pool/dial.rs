@@ -22,12 +22,16 @@ use super::{Http1, Http2, address, meters};
 use crate::auth::Source;
 use crate::config::{Config, Endpoint, Limits, Protocol, Resolver, Timeouts};
 use crate::error::{ConnectError, Phase};
-use crate::tasks::Tasks;
+use crate::tasks::Spawner;
 use crate::tls::{Connector, Session, TlsError, about_ours, refusal};
 
 /// Silence after which the kernel probes a connection, the pause between probes, and how many may go unanswered: as with
 /// pings, a dead peer is noticed within 45 s (Go's dialer probes nine times, every 15 s).
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(5), 3);
+/// How long what we have sent may go without a sign that it arrived: probes are for silence, and there are none while bytes
+/// are on their way, which the kernel would repeat for a quarter of an hour.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(45);
 /// How long an HTTP/1.1 connection that nobody wants any more may take to close. What a server does not read, as the body of
 /// a request that was given up, would else be sent to it whenever it does.
 const CLOSE: Duration = Duration::from_secs(1);
@@ -42,12 +46,12 @@ pub(super) struct Dialer {
     /// The endpoint, and the proxy on the way to it: what errors name.
     shown: String,
     proxy: Option<Via>,
-    tls: Option<Connector>,
+    tls: Option<Arc<Connector>>,
     protocol: Protocol,
     resolver: Resolver,
     timeouts: Timeouts,
     limits: Limits,
-    tasks: Tasks,
+    spawner: Spawner,
     open: Gauge,
     /// How long names take, if that is measured.
     resolving: Histogram,
@@ -76,7 +80,11 @@ pub(super) enum Connected {
 }
 
 impl Dialer {
-    pub(super) fn new(config: &Config, source: Arc<Source>) -> Result<Self, TlsError> {
+    pub(super) fn new(
+        config: &Config,
+        source: Arc<Source>,
+        spawner: Spawner,
+    ) -> Result<Self, TlsError> {
         let endpoint = config.endpoint();
         let proxy = config.proxy.as_ref().map(|proxy| Via::new(proxy, config)).transpose()?;
         let shown = match &config.proxy {
@@ -85,8 +93,8 @@ impl Dialer {
         };
         let tls = if config.is_tls() {
             let tls = config.tls.clone();
-            let period = config.timeouts.files;
-            Some(Connector::new(tls, &endpoint.host, config.protocol, source, period)?)
+            let timeouts = &config.timeouts;
+            Some(Arc::new(Connector::new(tls, &endpoint.host, config.protocol, source, timeouts)?))
         } else {
             None
         };
@@ -99,15 +107,10 @@ impl Dialer {
             resolver: config.resolver.clone(),
             timeouts: config.timeouts,
             limits: config.limits,
-            tasks: Tasks::default(),
+            spawner,
             open: meters::connections(config),
             resolving: meters::resolving(config),
         })
-    }
-
-    /// Runs a task that ends with the pool.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawner().execute(task);
     }
 
     /// Notices changed certificates; see [`Connector::refresh`].
@@ -215,7 +218,7 @@ impl Dialer {
         let handshake = self.http2(crew).handshake(TokioIo::new(frames));
         let (sender, connection) = handshake.await.map_err(|error| self.no_http(error))?;
         let (end, early_end) = oneshot::channel();
-        self.tasks.spawner().execute(run.led_by(async move {
+        self.spawner.execute(run.led_by(async move {
             let result = connection.await;
             // Sent in vain once the settings have come: then nobody waits for it.
             if let Err(Err(error)) = end.send(result) {
@@ -225,7 +228,10 @@ impl Dialer {
         tokio::select! {
             // Settings first: a server that says all and goes has said all.
             biased;
-            () = peer.settled() => Ok(Connected::Http2(Http2 { sender, peer, session })),
+            () = peer.settled() => {
+                let answered = Arc::default();
+                Ok(Connected::Http2(Http2 { sender, peer, session, answered }))
+            }
             end = early_end => {
                 let source: BoxError = match end {
                     Ok(Err(error)) => error.into(),
@@ -250,7 +256,7 @@ impl Dialer {
             .map_err(|error| self.no_http(error))?;
         let open = Open::new(&self.open);
         let (in_use, unused) = oneshot::channel();
-        self.spawn(async move {
+        self.spawner.execute(async move {
             let _open = open;
             tokio::pin!(connection);
             let end = tokio::select! {
@@ -263,7 +269,7 @@ impl Dialer {
                 ended(&error);
             }
         });
-        Ok(Connected::Http1(Http1 { sender, session, _in_use: in_use }))
+        Ok(Connected::Http1(Http1 { sender, session, answered: false, _in_use: in_use }))
     }
 
     /// The error of a connection, if it ended because the server refused our certificate; else what it was.
@@ -310,6 +316,9 @@ fn tune(stream: &TcpStream) {
     let tuned = stream
         .set_nodelay(true)
         .and_then(|()| SockRef::from(stream).set_tcp_keepalive(&keep_alive));
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let tuned =
+        tuned.and_then(|()| SockRef::from(stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED)));
     if let Err(error) = tuned {
         tracing::debug!(%error, "socket option refused");
     }

@@ -36,17 +36,13 @@ pub(super) struct Bounds {
     pub(super) idle: Duration,
 }
 
-/// What a request is to do.
+/// A connection with room for one more request.
 #[derive(Debug)]
-pub(super) enum Take<H1, H2> {
-    /// Use this connection, which nobody else uses.
+pub(super) enum Found<H1, H2> {
+    /// Nobody else uses it.
     Http1(H1),
-    /// Use this connection, beside others.
+    /// Others may use it too.
     Http2(u64, H2),
-    /// Open a connection, and say how that went.
-    Dial,
-    /// Look again after a change.
-    Wait,
 }
 
 /// The connections of one lane. `E` is why a connection could not be opened.
@@ -63,6 +59,8 @@ pub(super) struct Lane<H1, H2, E> {
     looked_after: bool,
     /// Connections being opened.
     dialing: usize,
+    /// When the last of them is open, or has failed.
+    dialing_until: Option<Instant>,
     failures: u64,
     failure: Option<E>,
     next_id: u64,
@@ -75,6 +73,12 @@ struct Multiplexed<H2> {
     streams: usize,
 }
 
+impl<H2: Reuse> Multiplexed<H2> {
+    fn has_room(&self, most: usize) -> bool {
+        self.streams < most.min(self.sender.streams_max())
+    }
+}
+
 impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     pub(super) fn new(bounds: Bounds, version: Option<Version>) -> Self {
         Self {
@@ -85,6 +89,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
             http1: 0,
             looked_after: false,
             dialing: 0,
+            dialing_until: None,
             failures: 0,
             failure: None,
             next_id: 0,
@@ -107,30 +112,46 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.failure.clone().filter(|_| self.failures > seen)
     }
 
-    /// What a request does now. `Http1`, `Http2` and `Dial` take room that must be given back.
-    pub(super) fn take(&mut self, now: Instant) -> Take<H1, H2> {
+    /// A connection for one more request, which takes room on it that must be given back.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Found<H1, H2>> {
         self.forget_closed(now);
         let most = self.bounds.streams;
         // The fullest that has room: so that others run empty and can be closed.
-        let free = self.http2.iter_mut().filter(|c| c.streams < most.min(c.sender.streams_max()));
+        let free = self.http2.iter_mut().filter(|connection| connection.has_room(most));
         if let Some(connection) = free.max_by_key(|connection| connection.streams) {
             connection.streams += 1;
-            return Take::Http2(connection.id, connection.sender.clone());
+            return Some(Found::Http2(connection.id, connection.sender.clone()));
         }
         // The last used: so that the others grow old and are closed.
-        if let Some((sender, _)) = self.idle.pop() {
-            return Take::Http1(sender);
-        }
-        let room = match self.version {
-            Some(Version::Http1) => self.http1 + self.dialing < self.bounds.http1,
+        self.idle.pop().map(|(sender, _)| Found::Http1(sender))
+    }
+
+    /// Whether another connection is to be opened, as so many wait for one: then it counts as being opened, which takes no
+    /// longer than until then.
+    pub(super) fn dial(&mut self, now: Instant, until: Instant, waiting: usize) -> bool {
+        self.forget_closed(now);
+        let needed = match self.version {
+            Some(Version::Http1) => {
+                let coming = self.idle.len() + self.dialing;
+                coming < waiting && self.http1 + self.dialing < self.bounds.http1
+            }
             // One at a time: it will have room for many.
-            _ => self.dialing == 0 && self.http2.len() < self.bounds.http2,
+            _ => {
+                let most = self.bounds.streams;
+                let full = !self.http2.iter().any(|connection| connection.has_room(most));
+                full && waiting > 0 && self.dialing == 0 && self.http2.len() < self.bounds.http2
+            }
         };
-        if !room {
-            return Take::Wait;
+        if needed {
+            self.dialing += 1;
+            self.dialing_until = self.dialing_until.max(Some(until));
         }
-        self.dialing += 1;
-        Take::Dial
+        needed
+    }
+
+    /// When the last connection that is being opened will be open, or have failed.
+    pub(super) fn dialing_until(&self) -> Option<Instant> {
+        self.dialing_until.filter(|_| self.dialing > 0)
     }
 
     fn forget_closed(&mut self, now: Instant) {
@@ -153,22 +174,24 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.looked_after.then(|| oldest + limit)
     }
 
-    /// A connection was opened; one request is on it. Whether somebody has to call [`Lane::expire`] from now on.
-    pub(super) fn opened_http1(&mut self) -> bool {
+    /// A connection was opened. Whether somebody has to call [`Lane::expire`] from now on.
+    pub(super) fn opened_http1(&mut self, sender: H1, now: Instant) -> bool {
         self.dialing -= 1;
         self.version = Some(Version::Http1);
         self.http1 += 1;
+        self.idle.push((sender, now));
         !std::mem::replace(&mut self.looked_after, true)
     }
 
-    /// A connection was opened; one request is on it. Gives its number.
-    pub(super) fn opened_http2(&mut self, sender: H2) -> u64 {
+    /// A connection was opened. If it is not wanted any more, and there is another, it is let go.
+    pub(super) fn opened_http2(&mut self, sender: H2, wanted: bool) {
         self.dialing -= 1;
         self.version = Some(Version::Http2);
         let id = self.next_id;
         self.next_id += 1;
-        self.http2.push(Multiplexed { id, sender, streams: 1 });
-        id
+        if wanted || self.http2.is_empty() {
+            self.http2.push(Multiplexed { id, sender, streams: 0 });
+        }
     }
 
     /// A connection could not be opened.
@@ -178,7 +201,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.failure = Some(error);
     }
 
-    /// Whoever opened a connection gave up.
+    /// Opening a connection ended without an outcome.
     pub(super) fn abandoned(&mut self) {
         self.dialing -= 1;
     }

@@ -1,5 +1,7 @@
 //! Sending one request on the connection that it was given.
 
+use std::sync::atomic::Ordering;
+
 use http::Uri;
 use http::header::HOST;
 use kubestrata_api_types::{BoxError, cause_ref};
@@ -12,7 +14,7 @@ use crate::wire::{HttpRequest, HttpResponse, ResponseBody};
 
 /// A place for one request.
 pub(super) enum Place {
-    Http1 { sender: Http1, slot: Slot, reused: bool },
+    Http1 { sender: Http1, slot: Slot },
     Http2 { sender: Http2, slot: Slot },
 }
 
@@ -21,7 +23,7 @@ pub(super) struct Failed {
     pub(super) error: BoxError,
     /// It was handed back: the server has not seen it.
     pub(super) unsent: bool,
-    /// The connection had been used before, and may have been closed by the server meanwhile.
+    /// The connection had brought an answer before, and may have been closed by the server meanwhile.
     pub(super) reused: bool,
     pub(super) session: Session,
 }
@@ -29,30 +31,41 @@ pub(super) struct Failed {
 impl Place {
     pub(super) async fn send(self, mut request: HttpRequest) -> Result<HttpResponse, Failed> {
         match self {
-            Self::Http1 { mut sender, slot, reused } => {
+            Self::Http1 { mut sender, slot } => {
                 origin_form(&mut request);
                 match sender.sender.try_send_request(request).await {
-                    Ok(response) => Ok(response
-                        .map(|body| ResponseBody::new(PooledBody::new(body, slot, Some(sender))))),
+                    Ok(response) => {
+                        sender.answered = true;
+                        Ok(response.map(|body| {
+                            ResponseBody::new(PooledBody::new(body, slot, Some(sender)))
+                        }))
+                    }
                     Err(mut error) => Err(Failed {
                         unsent: error.take_message().is_some(),
                         error: error.into_error().into(),
-                        reused,
+                        reused: sender.answered,
                         session: sender.session,
                     }),
                 }
             }
-            Self::Http2 { mut sender, slot } => match sender.sender.try_send_request(request).await
-            {
-                Ok(response) => {
-                    Ok(response.map(|body| ResponseBody::new(PooledBody::new(body, slot, None))))
+            Self::Http2 { mut sender, slot } => {
+                // Before it is sent: what an answer to another request says of the connection came too late for this one.
+                let reused = sender.answered.load(Ordering::Relaxed);
+                match sender.sender.try_send_request(request).await {
+                    Ok(response) => {
+                        if !reused {
+                            sender.answered.store(true, Ordering::Relaxed);
+                        }
+                        let body = |body| ResponseBody::new(PooledBody::new(body, slot, None));
+                        Ok(response.map(body))
+                    }
+                    Err(mut error) => {
+                        let unsent = error.take_message().is_some() || is_refused(error.error());
+                        let error = error.into_error().into();
+                        Err(Failed { unsent, error, reused, session: sender.session })
+                    }
                 }
-                Err(mut error) => {
-                    let unsent = error.take_message().is_some() || is_refused(error.error());
-                    let error = error.into_error().into();
-                    Err(Failed { unsent, error, reused: true, session: sender.session })
-                }
-            },
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ impl Via {
             let timeouts = &config.timeouts;
             let nobody = Arc::new(Source::new(Auth::none(), timeouts, &config.metrics));
             let (tls, host) = (proxy.tls_for(&config.tls), &proxy.endpoint().host);
-            Some(Connector::new(tls, host, Protocol::Http1, nobody, timeouts.files)?)
+            Some(Connector::new(tls, host, Protocol::Http1, nobody, timeouts)?)
         } else {
             None
         };

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lane::{Bounds, Lane, Reuse, Take, Version};
+use kubestrata_telemetry::Gauge;
+
+use super::lane::{Bounds, Found, Lane, Reuse, Version};
+use super::track::{Look, Track};
 
 /// A connection that is closed when its flag says so.
 #[derive(Debug, Clone, Default)]
@@ -28,52 +31,98 @@ fn lane(version: Option<Version>) -> Lane<Fake, Fake, u32> {
     Lane::new(bounds(), version)
 }
 
+/// Whether another connection is to be opened, as so many wait.
+fn dial(lane: &mut Lane<Fake, Fake, u32>, now: Instant, waiting: usize) -> bool {
+    lane.dial(now, now + Duration::from_secs(1), waiting)
+}
+
 #[tokio::test]
-async fn one_connection_is_opened_until_the_version_is_known() {
+async fn as_many_connections_are_opened_as_are_needed() {
     let (mut lane, now) = (lane(None), Instant::now());
-    assert!(matches!(lane.take(now), Take::Dial));
-    assert!(matches!(lane.take(now), Take::Wait));
-    lane.opened_http1();
-    for _ in 0..3 {
-        assert!(matches!(lane.take(now), Take::Dial));
+    assert!(!dial(&mut lane, now, 0));
+    // One, until the version is known.
+    assert!(dial(&mut lane, now, 9));
+    assert_eq!(lane.dialing_until(), Some(now + Duration::from_secs(1)));
+    assert!(!dial(&mut lane, now, 9));
+    lane.opened_http1(Fake::default(), now);
+    assert_eq!(lane.dialing_until(), None);
+    // Of two who wait one has the idle connection.
+    assert!(dial(&mut lane, now, 2));
+    assert!(!dial(&mut lane, now, 2));
+    assert!(matches!(lane.take(now), Some(Found::Http1(_))));
+    for _ in 0..2 {
+        assert!(dial(&mut lane, now, 9));
     }
-    assert!(matches!(lane.take(now), Take::Wait));
+    assert!(!dial(&mut lane, now, 9), "four are all that may be open");
     lane.abandoned();
-    assert!(matches!(lane.take(now), Take::Dial));
+    assert!(dial(&mut lane, now, 9));
 }
 
 #[tokio::test]
 async fn a_failure_is_shared_with_those_who_waited() {
     let (mut lane, now) = (lane(None), Instant::now());
     let before = lane.failures();
-    assert!(matches!(lane.take(now), Take::Dial));
+    assert!(dial(&mut lane, now, 1));
     lane.failed(7);
     assert_eq!(lane.failure_since(before), Some(7));
     // Who comes later tries anew.
     assert_eq!(lane.failure_since(lane.failures()), None);
-    assert!(matches!(lane.take(now), Take::Dial));
+    assert!(dial(&mut lane, now, 1));
+}
+
+/// What is free counts before what failed: the failure of one connection says nothing of another.
+#[tokio::test]
+async fn a_place_is_taken_before_a_failure() {
+    let track = Track::<Fake, Fake, u32>::new(bounds(), Some(Version::Http1), Gauge::noop());
+    let now = Instant::now();
+    let line = track.join();
+    for _ in 0..2 {
+        assert!(dial(&mut track.lane.lock(), now, 2));
+    }
+    track.lane.lock().failed(7);
+    track.lane.lock().opened_http1(Fake::default(), now);
+    assert!(matches!(track.look(&line), Look::Found(Found::Http1(_))));
+    assert!(matches!(track.look(&line), Look::Failed(7)));
+    // Who comes after it does not hear of it.
+    drop(line);
+    assert_eq!(track.waiting(), 0);
+    assert!(matches!(track.look(&track.join()), Look::Nothing));
 }
 
 #[tokio::test]
 async fn idle_connections_are_used_last_in_first_out_and_grow_old() {
     let (mut lane, start) = (lane(Some(Version::Http1)), Instant::now());
     let connections = [Fake::default(), Fake::default(), Fake::default()];
-    for _ in &connections {
-        assert!(matches!(lane.take(start), Take::Dial));
-        lane.opened_http1();
-    }
     for (n, connection) in (0..).zip(&connections) {
-        lane.released_http1(connection.clone(), start + Duration::from_secs(n));
+        assert!(dial(&mut lane, start, 3));
+        lane.opened_http1(connection.clone(), start + Duration::from_secs(n));
     }
-    let Take::Http1(last) = lane.take(start) else { panic!("none is idle") };
+    let Some(Found::Http1(last)) = lane.take(start) else { panic!("none is idle") };
     assert!(std::rc::Rc::ptr_eq(&last.0, &connections[2].0));
     lane.closed_http1();
     connections[1].0.set(true);
     assert_eq!(lane.open(), 2);
-    assert!(matches!(lane.take(start), Take::Http1(_)));
+    assert!(matches!(lane.take(start), Some(Found::Http1(_))));
     lane.released_http1(connections[0].clone(), start);
-    assert!(matches!(lane.take(start + Duration::from_secs(90)), Take::Dial));
+    assert!(lane.take(start + Duration::from_secs(90)).is_none());
     assert_eq!(lane.open(), 0);
+}
+
+#[tokio::test]
+async fn an_http2_connection_that_nobody_wants_any_more_is_kept_only_alone() {
+    let (mut lane, now) = (lane(None), Instant::now());
+    assert!(dial(&mut lane, now, 1));
+    lane.opened_http2(Fake::default(), false);
+    assert_eq!(lane.open(), 1);
+    assert!(!dial(&mut lane, now, 1), "it has room");
+    for _ in 0..3 {
+        assert!(matches!(lane.take(now), Some(Found::Http2(0, _))));
+    }
+    for (wanted, open) in [(false, 1), (true, 2)] {
+        assert!(dial(&mut lane, now, 1));
+        lane.opened_http2(Fake::default(), wanted);
+        assert_eq!(lane.open(), open);
+    }
 }
 
 /// Random operations; after each, no connection has more streams than it may, no more are open than may be, and a
@@ -92,26 +141,27 @@ async fn streams_and_connections_stay_within_their_bounds() {
         // Requests under way by connection, and whether one is being opened.
         let (mut held, mut dialing) = (Vec::<u64>::new(), false);
         let mut open: Vec<(u64, Fake)> = Vec::new();
+        let mut opened = 0;
         for _ in 0..200 {
             match next(5) {
                 0..=2 => match lane.take(now) {
-                    Take::Http2(id, _) => {
+                    Some(Found::Http2(id, _)) => {
                         let (_, connection) = open.iter().find(|(n, _)| *n == id).unwrap();
                         assert!(!connection.is_closed());
                         held.push(id);
                     }
-                    Take::Dial => {
+                    None if dial(&mut lane, now, 1) => {
                         assert!(!dialing);
                         dialing = true;
                     }
-                    Take::Wait => {
+                    None => {
                         let alive: Vec<_> =
                             open.iter().filter(|(_, connection)| !connection.is_closed()).collect();
                         let full = |id: &u64| held.iter().filter(|n| *n == id).count() == 3;
                         assert!(alive.iter().all(|(id, _)| full(id)));
                         assert!(dialing || alive.len() == 2);
                     }
-                    Take::Http1(_) => panic!("no HTTP/1.1 here"),
+                    Some(Found::Http1(_)) => panic!("no HTTP/1.1 here"),
                 },
                 3 if dialing => {
                     dialing = false;
@@ -119,9 +169,9 @@ async fn streams_and_connections_stay_within_their_bounds() {
                         lane.failed(1);
                     } else {
                         let connection = Fake::default();
-                        let id = lane.opened_http2(connection.clone());
-                        open.push((id, connection));
-                        held.push(id);
+                        lane.opened_http2(connection.clone(), true);
+                        open.push((opened, connection));
+                        opened += 1;
                     }
                 }
                 4 if next(8) == 0 && !open.is_empty() => {
@@ -152,8 +202,9 @@ async fn idle_connections_are_looked_after_until_there_are_none() {
     let second = Duration::from_secs(1);
     let idle = bounds().idle;
     for n in 0..3 {
-        assert!(matches!(lane.take(start), Take::Dial));
-        assert_eq!(lane.opened_http1(), n == 0, "one is enough");
+        assert!(dial(&mut lane, start, 1));
+        assert_eq!(lane.opened_http1(Fake::default(), start), n == 0, "one is enough");
+        assert!(lane.take(start).is_some());
     }
     // None is idle yet: one that becomes so at once has its time.
     assert_eq!(lane.expire(start), Some(start + idle));
@@ -166,6 +217,6 @@ async fn idle_connections_are_looked_after_until_there_are_none() {
     lane.closed_http1();
     assert_eq!(lane.expire(start + 3 * second + idle), None);
     assert_eq!(lane.open(), 0);
-    assert!(matches!(lane.take(start), Take::Dial));
-    assert!(lane.opened_http1(), "and again from the next on");
+    assert!(dial(&mut lane, start, 1));
+    assert!(lane.opened_http1(Fake::default(), start), "and again from the next on");
 }

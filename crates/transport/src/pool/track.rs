@@ -1,18 +1,16 @@
 //! Those who wait for a place, in the order in which they came.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kubestrata_telemetry::Gauge;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::sync::{MutexGuard, Notify};
 use tokio::time::Instant;
 
-use super::lane::{Bounds, Lane, Take, Version};
-use super::{Http1, Http2};
-use crate::error::{ConnectError, Shared};
-
-type Found = Result<Take<Http1, Http2>, Shared<ConnectError>>;
+use super::lane::{Bounds, Found, Lane, Reuse, Version};
 
 /// A lane, and the line of those who wait for it.
 ///
@@ -20,8 +18,8 @@ type Found = Result<Take<Http1, Http2>, Shared<ConnectError>>;
 /// would take each place that it gives back again before the one who waits for it has woken up, until that one's time is
 /// over.
 #[derive(Debug)]
-pub(super) struct Track {
-    pub(super) lane: Mutex<Lane<Http1, Http2, Shared<ConnectError>>>,
+pub(super) struct Track<H1, H2, E> {
+    pub(super) lane: Mutex<Lane<H1, H2, E>>,
     /// Told of each place that may be free.
     pub(super) changed: Arc<Notify>,
     pub(super) streams: Gauge,
@@ -32,22 +30,42 @@ pub(super) struct Track {
 }
 
 /// One in line, until dropped.
-struct InLine<'a>(&'a AtomicUsize);
-
-impl<'a> InLine<'a> {
-    fn new(waiting: &'a AtomicUsize) -> Self {
-        waiting.fetch_add(1, Ordering::SeqCst);
-        Self(waiting)
-    }
+pub(super) struct Line<'a> {
+    waiting: &'a AtomicUsize,
+    /// How many connections could not be opened before it came.
+    seen: u64,
 }
 
-impl Drop for InLine<'_> {
+impl Drop for Line<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Track {
+/// The first in line, until dropped.
+pub(super) struct First<'a> {
+    changed: &'a Notify,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl First<'_> {
+    /// The next change from now on: one that happens before this is polled is not missed.
+    pub(super) fn change(&self) -> Pin<Box<Notified<'_>>> {
+        let mut changed = Box::pin(self.changed.notified());
+        changed.as_mut().enable();
+        changed
+    }
+}
+
+/// What there is for the first in line.
+pub(super) enum Look<H1, H2, E> {
+    Found(Found<H1, H2>),
+    /// A connection could not be opened since it came, and no other has a place for it.
+    Failed(E),
+    Nothing,
+}
+
+impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Track<H1, H2, E> {
     pub(super) fn new(bounds: Bounds, version: Option<Version>, streams: Gauge) -> Self {
         Self {
             lane: Mutex::new(Lane::new(bounds, version)),
@@ -58,38 +76,36 @@ impl Track {
         }
     }
 
-    /// Waits until the lane has something for us, or a connection could not be opened since `seen`. Cancel-safe.
-    pub(super) async fn free(&self, seen: &mut u64) -> Found {
-        if self.waiting.load(Ordering::SeqCst) == 0
-            && let Some(found) = self.look(seen)
-        {
-            return found;
+    /// What is free now, if nobody waits for it.
+    pub(super) fn at_once(&self) -> Option<Found<H1, H2>> {
+        if self.waiting() > 0 {
+            return None;
         }
-        let _in_line = InLine::new(&self.waiting);
-        let _first = self.first.lock().await;
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            // Registered before the look at the lane: a change in between is not missed.
-            changed.as_mut().enable();
-            if let Some(found) = self.look(seen) {
-                return found;
-            }
-            changed.await;
-        }
+        self.lane.lock().take(Instant::now())
     }
 
-    fn look(&self, seen: &mut u64) -> Option<Found> {
+    /// How many are in line.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Goes to the end of the line.
+    pub(super) fn join(&self) -> Line<'_> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        Line { waiting: &self.waiting, seen: self.lane.lock().failures() }
+    }
+
+    /// Waits to become the first of those in line. Cancel-safe: who gives up leaves the line.
+    pub(super) async fn first(&self, _: &Line<'_>) -> First<'_> {
+        First { changed: &self.changed, _turn: self.first.lock().await }
+    }
+
+    /// What there is for one who came then.
+    pub(super) fn look(&self, line: &Line<'_>) -> Look<H1, H2, E> {
         let mut lane = self.lane.lock();
-        if let Some(failure) = lane.failure_since(*seen) {
-            return Some(Err(failure));
+        if let Some(found) = lane.take(Instant::now()) {
+            return Look::Found(found);
         }
-        match lane.take(Instant::now()) {
-            Take::Wait => {
-                *seen = lane.failures();
-                None
-            }
-            found => Some(Ok(found)),
-        }
+        lane.failure_since(line.seen).map_or(Look::Nothing, Look::Failed)
     }
 }

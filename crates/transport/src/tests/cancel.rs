@@ -205,6 +205,12 @@ async fn a_dropped_call_closes_its_http1_connection() {
     assert!(call.as_mut().now_or_never().is_none());
     tokio::task::yield_now().await;
     drop(call);
+    for _ in 0..1000 {
+        if transport.connections().requests == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     assert_eq!(transport.connections().requests, 0);
     let closed = async { while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {} };
     tokio::time::timeout(Duration::from_secs(5), closed).await.expect("the connection ends");
@@ -262,6 +268,12 @@ async fn no_place_is_lost_whenever_calls_are_dropped() {
         }
         let host = server.address;
         let streams = format!(r#"rest_client_open_streams{{kind="request",host="{host}"}}"#);
+        for _ in 0..1000 {
+            if metrics.value(&streams) == Some(0.0) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         assert_eq!(metrics.value(&streams), Some(0.0), "{protocol:?}");
         // All places at once, and ten times as many calls.
         let all = (0..60).map(|_| transport.clone().oneshot(get("1")));

@@ -4,74 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kubestrata_api_types::Timestamp;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::CryptoProvider;
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::time::Instant;
+use rustls_pki_types::ServerName;
 
-use super::certificate::Summary;
-use super::explain::{CertificateProblem, Explaining, Refusal};
-use super::pem::Contents;
+use super::explain::{CertificateProblem, Refusal};
+use super::loader::{Loader, State};
 use super::refused::Shown;
-use super::verify::{Anything, ChainOrPinned};
-use super::{Identity, Tls, TlsError, provider};
+use super::{Tls, TlsError};
 use crate::auth::Source;
-use crate::config::Protocol;
-
-/// How long until files that could not be used are read again: they are being replaced, most likely.
-const BROKEN_PERIOD: Duration = Duration::from_secs(1);
+use crate::config::{Protocol, Timeouts};
+use crate::errand::Errand;
 
 /// Makes rustls configurations, and makes them anew when a file or the certificate of a plugin has changed.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    tls: Tls,
     name: ServerName<'static>,
-    protocols: Vec<Vec<u8>>,
-    source: Arc<Source>,
-    file_period: Duration,
-    state: Mutex<State>,
-    /// Held while files are read: else a slow look could put old contents over new ones.
-    loading: tokio::sync::Mutex<()>,
-    refusal: Refusal,
-    /// Counts configurations. Release, paired with the Acquire of connections, which are not used again once theirs is
-    /// not the last.
-    current: Arc<AtomicU64>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    cached: Option<Cached>,
-    /// When to look at files again.
-    look: Option<Instant>,
-    /// The plugin's certificates that have been seen.
-    identities: u64,
-}
-
-/// A configuration.
-#[derive(Debug)]
-struct Cached {
-    /// What it was made of.
-    of: Material,
-    config: Arc<ClientConfig>,
-    /// The client certificate in it.
-    shown: Option<Arc<Shown>>,
-}
-
-/// The contents of all PEM sources.
-#[derive(PartialEq, Eq)]
-struct Material {
-    authority: Option<Contents>,
-    identity: Option<(Contents, Contents)>,
-}
-
-impl std::fmt::Debug for Material {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Material")
-    }
+    loader: Arc<Loader>,
+    /// How long files are waited for where there is a configuration to go on with.
+    patience: Duration,
+    /// Not a part of the loader, which it holds: dropped, it ends the reading of files.
+    loading: Errand<Result<(), TlsError>>,
 }
 
 /// Which configuration a connection was made with, and whether it is still the one to use.
@@ -83,6 +36,10 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    pub(super) fn new(made: u64, current: Arc<AtomicU64>, shown: Option<Arc<Shown>>) -> Self {
+        Self { made, current, shown }
+    }
+
     /// For a connection without TLS: nothing can replace it.
     pub(crate) fn plain() -> Self {
         Self { made: 0, current: Arc::default(), shown: None }
@@ -105,7 +62,7 @@ impl Connector {
         host: &str,
         protocol: Protocol,
         source: Arc<Source>,
-        file_period: Duration,
+        timeouts: &Timeouts,
     ) -> Result<Self, TlsError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned())
@@ -123,17 +80,18 @@ impl Connector {
                  read and change everything"
             );
         }
-        Ok(Self {
+        // Half of the time for the whole handshake, which begins with them.
+        let patience = timeouts.tls / 2;
+        let loader = Arc::new(Loader {
             tls,
-            name,
             protocols,
             source,
-            file_period,
-            state: Mutex::default(),
-            loading: tokio::sync::Mutex::default(),
+            file_period: timeouts.files,
             refusal: Refusal::default(),
+            state: Mutex::new(State::default()),
             current: Arc::default(),
-        })
+        });
+        Ok(Self { name, loader, patience, loading: Errand::default() })
     }
 
     pub(crate) fn name(&self) -> ServerName<'static> {
@@ -142,168 +100,49 @@ impl Connector {
 
     /// What was wrong with the server's certificate, if `error`, of a handshake of this connector, says so.
     pub(crate) fn refusal(&self, error: &std::io::Error) -> Option<CertificateProblem> {
-        self.refusal.of(error)
+        self.loader.refusal.of(error)
     }
 
     /// The configuration for the next connection. Files are read each time, as connections are rare.
     ///
-    /// Where they cannot be used, as while they are replaced one after the other, the last configuration is.
+    /// Where they cannot be used, as while they are replaced one after the other, or cannot be read in half of [`Timeouts::tls`], the last
+    /// configuration is. Without one, this takes as long as the files do. Cancel-safe.
     pub(crate) async fn config(&self) -> Result<(Arc<ClientConfig>, Session), TlsError> {
-        self.load().await?;
-        let state = self.state.lock();
-        let Cached { config, shown, .. } =
-            state.cached.as_ref().expect("there is a configuration once one was loaded");
-        let (made, current) = (self.current.load(Ordering::Acquire), Arc::clone(&self.current));
-        Ok((Arc::clone(config), Session { made, current, shown: shown.clone() }))
+        match tokio::time::timeout(self.patience, self.load()).await {
+            Ok(loaded) => loaded?,
+            Err(_) if self.loader.last().is_some() => {
+                tracing::warn!(
+                    "files of certificates take long to be read; the last certificates are kept"
+                );
+            }
+            Err(_) => self.load().await?,
+        }
+        let unavailable = || TlsError::Provider { problem: "nothing was loaded".to_owned() };
+        self.loader.last().ok_or_else(unavailable)
     }
 
     /// Notices what has changed since the last connection was made, so that requests leave connections that show an old
-    /// certificate. Cheap, but once a minute (`Timeouts::files`), when it reads the files.
+    /// certificate. Cheap, but once a minute (`Timeouts::files`), when it reads the files. Cancel-safe.
     pub(crate) async fn refresh(&self) {
-        let due = {
-            let mut state = self.state.lock();
-            let now = Instant::now();
-            let due = state.look.is_some_and(|look| now >= look)
-                || (state.cached.is_some() && state.identities != self.identities());
-            if due {
-                // This one looks; the others need not wait for it.
-                state.look = self.has_files().then(|| now + self.file_period);
+        // Twice: what came while files were being read for somebody else may not be among what was read.
+        for _ in 0..2 {
+            if !self.loader.is_due() {
+                return;
             }
-            due
-        };
-        if due && let Err(error) = self.load().await {
-            // Cannot be, as there is a configuration to keep; and if so, the next connection tells.
-            tracing::warn!(%error, "TLS cannot be set up");
+            match tokio::time::timeout(self.patience, self.load()).await {
+                Ok(Ok(())) => {}
+                // Cannot be, as there is a configuration to keep; and if so, the next connection tells.
+                Ok(Err(error)) => tracing::warn!(%error, "TLS cannot be set up"),
+                Err(_) => return tracing::warn!("files of certificates take long to be read"),
+            }
         }
-    }
-
-    fn has_files(&self) -> bool {
-        let identity = self.tls.identity.as_ref();
-        self.tls.authority.as_ref().is_some_and(super::Pem::is_file)
-            || identity.is_some_and(|pair| pair.certificate.is_file() || pair.key.is_file())
-    }
-
-    fn identities(&self) -> u64 {
-        if self.source.has_identities() { self.source.identities() } else { 0 }
     }
 
     async fn load(&self) -> Result<(), TlsError> {
-        let _loading = self.loading.lock().await;
-        // Before the certificate is fetched: one that comes in between is seen as new by the next.
-        let identities = self.identities();
-        let built = match self.read().await {
-            Ok(material) => self.build_if_new(material),
-            Err(error) => Err(error),
-        };
-        let now = Instant::now();
-        let mut state = self.state.lock();
-        state.identities = identities;
-        state.look = self.has_files().then(|| now + self.file_period);
-        match built {
-            Ok(None) => Ok(()),
-            Ok(Some(cached)) => {
-                if state.cached.is_some() {
-                    tracing::info!("certificates have changed; new connections use the new ones");
-                    self.current.fetch_add(1, Ordering::Release);
-                }
-                state.cached = Some(cached);
-                Ok(())
-            }
-            Err(error) if state.cached.is_some() => {
-                tracing::warn!(error = %chain(&error), "the last certificates are kept");
-                state.look = Some(now + BROKEN_PERIOD.min(self.file_period));
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        let loader = Arc::clone(&self.loader);
+        let loaded = self.loading.run(|| async move { loader.load().await }).await;
+        loaded.unwrap_or_else(|| {
+            Err(TlsError::Provider { problem: "loading ended early".to_owned() })
+        })
     }
-
-    async fn read(&self) -> Result<Material, TlsError> {
-        let authority = match &self.tls.authority {
-            Some(pem) => Some(pem.read("certificate authority").await?),
-            None => None,
-        };
-        let identity = match self.tls.identity.clone().or_else(|| self.source.identity()) {
-            Some(Identity { certificate, key }) => {
-                Some((certificate.read("client certificate").await?, key.read("client key").await?))
-            }
-            None => None,
-        };
-        Ok(Material { authority, identity })
-    }
-
-    fn build_if_new(&self, material: Material) -> Result<Option<Cached>, TlsError> {
-        if self.state.lock().cached.as_ref().is_some_and(|cached| cached.of == material) {
-            return Ok(None);
-        }
-        let config = Arc::new(self.build(&material)?);
-        let chain =
-            material.identity.as_ref().map(|(chain, _)| chain.certificates()).transpose()?;
-        let shown = chain.and_then(|chain| Some(Arc::new(Shown::of(chain.first()?))));
-        Ok(Some(Cached { of: material, config, shown }))
-    }
-
-    fn build(&self, material: &Material) -> Result<ClientConfig, TlsError> {
-        let provider = provider()?;
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Provider { problem: error.to_string() })?
-            .dangerous()
-            .with_custom_certificate_verifier(self.verifier(material, provider)?);
-        let mut config = match &material.identity {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let chain = certificate.certificates()?;
-                warn_if_expired(&chain);
-                let key = PrivateKeyDer::from_pem_slice(key.bytes()).map_err(|_| key.not_pem())?;
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(|error| TlsError::Identity { problem: error.to_string() })?
-            }
-        };
-        config.alpn_protocols = self.protocols.clone();
-        Ok(config)
-    }
-
-    fn verifier(
-        &self,
-        material: &Material,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-        if self.tls.insecure {
-            return Ok(Arc::new(Anything::new(provider)));
-        }
-        let (inner, trusted): (Arc<dyn ServerCertVerifier>, _) = match &material.authority {
-            None => {
-                let platform = rustls_platform_verifier::Verifier::new(provider)
-                    .map_err(|error| TlsError::NoRoots { problem: error.to_string() })?;
-                (Arc::new(platform), Vec::new())
-            }
-            Some(authority) => {
-                let certificates = authority.certificates()?;
-                (Arc::new(ChainOrPinned::new(certificates.clone(), provider)?), certificates)
-            }
-        };
-        Ok(Arc::new(Explaining { inner, trusted, refusal: self.refusal.clone() }))
-    }
-}
-
-/// Says that our own certificate is of no more use: the server's answer, 401, would not.
-fn warn_if_expired(chain: &[CertificateDer<'_>]) {
-    let Some(certificate) = chain.first() else { return };
-    let Summary { subject, validity, .. } = Summary::of(certificate);
-    let until =
-        validity.and_then(|(_, until)| Timestamp::from_second(i64::try_from(until).ok()?).ok());
-    if let Some(until) = until
-        && until < Timestamp::now()
-    {
-        tracing::warn!(subject, %until, "the client certificate has expired");
-    }
-}
-
-/// The error and its causes in one line.
-fn chain(error: &TlsError) -> String {
-    let first: &dyn std::error::Error = error;
-    let all = std::iter::successors(Some(first), |error| error.source());
-    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

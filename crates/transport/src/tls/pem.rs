@@ -56,7 +56,10 @@ impl Pem {
                     from: path.display().to_string(),
                     bytes: Arc::new(bytes.into()),
                 }),
-                Err(source) => Err(TlsError::Read { what, path: (**path).clone(), source }),
+                Err(source) => {
+                    let (path, source) = ((**path).clone(), Arc::new(source));
+                    Err(TlsError::Read { what, path, source })
+                }
             },
         }
     }
