@@ -3,6 +3,7 @@
 //! Each trial has a pair of servers of its own, and one such trial runs at a time. Every one ends with the same check: store
 //! and handler have exactly what the server has, and what the handler was told on the way can be true.
 
+mod farewell;
 mod pair;
 mod witness;
 mod writer;
@@ -53,7 +54,13 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_cut_watch_of_events_meets_a_compacted_etcd", || Box::pin(compacted())),
         trial("kube_apiserver_is_killed_in_mid_watch", || Box::pin(killed())),
         trial("etcd_stands_still", || Box::pin(still())),
+        trial("connections_say_farewell", || Box::pin(farewell::goaway())),
     ]
+}
+
+/// The folder of the programs.
+fn bin() -> PathBuf {
+    PathBuf::from(std::env::var_os(BIN).expect("trials are only made with it"))
 }
 
 /// Two informers of one collection behind a proxy, one for each format, and a writer that goes around it.
@@ -66,8 +73,7 @@ struct Scene {
 
 impl Scene {
     async fn start<K: Plain>(trial: &'static str) -> (Self, Writer<K>) {
-        let bin = PathBuf::from(std::env::var_os(BIN).expect("trials are only made with it"));
-        let pair = Pair::start(&bin).await;
+        let pair = Pair::start_with(&bin(), &[]).await;
         let proxy = FaultProxy::start(pair.address()).await.unwrap();
         let mut writer = Writer::new(pair.direct());
         for _ in 0..200 {

@@ -31,8 +31,8 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Starts both from the folder `bin`, and waits until they are ready.
-    pub(super) async fn start(bin: &Path) -> Self {
+    /// Starts both from the folder `bin`, kube-apiserver with these flags beside its own, and waits until they are ready.
+    pub(super) async fn start_with(bin: &Path, flags: &[&str]) -> Self {
         let state = tempfile::tempdir().unwrap();
         let port = free_ports();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("real/real");
@@ -41,6 +41,8 @@ impl Pair {
             .arg("run")
             .args([bin, state.path()])
             .arg(port.to_string())
+            .arg("--")
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
