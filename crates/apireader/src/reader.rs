@@ -23,11 +23,17 @@ pub struct Config {
     pub max_pages: usize,
     /// The longest time without any part of an answer. Default 60 s.
     pub idle: Duration,
+    /// How often [`ApiReader::snapshot`] asks again where the server says to come back later. Default 10, as in
+    /// client-go's requests. Other reads leave that to the service below, which does not do it for watches.
+    pub retries: u32,
+    /// The longest time to come back after (`Retry-After`) that a snapshot waits. Default 60 s.
+    pub retry_wait: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { page_size: 500, max_pages: 1 << 20, idle: Duration::from_secs(60) }
+        let minute = Duration::from_secs(60);
+        Self { page_size: 500, max_pages: 1 << 20, idle: minute, retries: 10, retry_wait: minute }
     }
 }
 
@@ -160,16 +166,30 @@ impl<S: EncodedService> ApiReader<S> {
     }
 
     /// The whole state as a streaming list (KEP-3157), which costs the server far less memory than a list; from a
-    /// server that refuses it, as a list.
+    /// server that refuses it, as a list. Where the server only says to come back later, as while its cache fills, this does
+    /// ([`Config::retries`]).
     ///
     /// # Errors
     ///
     /// [`ReadError`], but never `Undecodable`.
     pub async fn snapshot(&self, query: &Query) -> Result<Snapshot<Encoded>, ReadError> {
         if let Some(options) = query.watch_options() {
-            match snapshot::read(&self.service, query, options, self.config.idle).await {
-                Err(error) if snapshot::is_refusal(&error) => {}
-                done => return done,
+            let mut retries = 0;
+            loop {
+                let (options, idle) = (options.clone(), self.config.idle);
+                match snapshot::read(&self.service, query, options, idle).await {
+                    Err(error) if snapshot::is_refusal(&error) => break,
+                    Err(error) if retries < self.config.retries => {
+                        let later = snapshot::come_back(&error);
+                        let Some(later) = later.filter(|later| *later <= self.config.retry_wait)
+                        else {
+                            return Err(error);
+                        };
+                        retries += 1;
+                        tokio::time::sleep(later).await;
+                    }
+                    done => return done,
+                }
             }
         }
         let list = self.list_encoded(query).await?;

@@ -53,3 +53,10 @@ pub(crate) fn is_refusal(error: &ReadError) -> bool {
             .is_some_and(|status| status.is_invalid() || matches!(status.code, 400 | 405)),
     }
 }
+
+/// When the server wants to be asked again: client-go's rule, 429 and 5xx that name a time.
+pub(crate) fn come_back(error: &ReadError) -> Option<Duration> {
+    let status = error.status()?;
+    let later = status.code == 429 || (500..600).contains(&status.code);
+    status.retry_after().filter(|_| later)
+}

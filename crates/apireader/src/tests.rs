@@ -291,6 +291,31 @@ async fn a_snapshot_is_a_streaming_list_where_the_server_does_one() {
     .await;
 }
 
+/// k/k#139766: a cache that fills refuses streaming lists for some seconds.
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_comes_back_when_the_server_says_so() {
+    let start = tokio::time::Instant::now();
+    check_snapshot(
+        "429!3s | 503!2s | watch: +a@5 end@9",
+        expect![[r#"
+            @9: a@5
+            watch rv="" match=NotOlderThan initial bookmarks
+            watch rv="" match=NotOlderThan initial bookmarks
+            watch rv="" match=NotOlderThan initial bookmarks"#]],
+    )
+    .await;
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+    // Not for ever, not after an hour, and not where no time is named.
+    for (script, requests) in
+        [(["429!1s"; 12].join(" | "), 11), ("429!3600s".into(), 1), ("429".into(), 1)]
+    {
+        let server = Scripted::parse(&script).unwrap();
+        let error = reader(&server).snapshot(&query()).await.unwrap_err();
+        assert_eq!(error.status().unwrap().code, 429);
+        assert_eq!(server.requests().len(), requests, "{script}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn limits_are_the_callers() {
     let server = Scripted::parse("hang").unwrap();
