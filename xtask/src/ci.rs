@@ -40,6 +40,10 @@ async fn steps(table: &mut Table) -> Result<(), Failure> {
     doc.env("RUSTDOCFLAGS", "-D warnings");
     table.command("doc", doc, 20 * MINUTE).await?;
     table.step("check each crate alone", alone(&workspace)).await?;
+    let package = ["--package", "kubestrata-transport", "--lib"];
+    let mut other = cargo(&["test", "--quiet", "--no-default-features", "--features", "aws-lc-rs"]);
+    other.args(package);
+    table.command("test with aws-lc-rs", other, 15 * MINUTE).await?;
     // Not compiled: cargo keeps what it unpacked for an earlier run in this folder with the same version, and would compile
     // that. Before a release `cargo package --workspace` belongs on a fresh clone.
     let package = ["package", "--workspace", "--quiet", "--no-verify", "--allow-dirty"];
