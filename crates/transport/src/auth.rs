@@ -1,6 +1,8 @@
 //! Who we are: credentials, and how they reach a request.
 
 mod exec;
+mod file;
+mod header;
 mod layer;
 mod source;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub(crate) use self::exec::{ClusterInfo, ExecPlugin};
+pub(crate) use self::header::basic;
 pub use self::layer::{AuthLayer, AuthService};
 pub(crate) use self::source::Source;
 
@@ -49,9 +52,11 @@ impl Auth {
         Self::secret_token(token.into().into())
     }
 
-    /// A bearer token in a file. It is read again when it is a minute old
+    /// A bearer token in a file, of at most 1 MiB. It is read again when it is a minute old
     /// ([`Timeouts::files`](crate::Timeouts::files)) and after an answer 401, so that a rotated
-    /// token is used in time (client-go `NewCachedFileTokenSource`).
+    /// token is used in time (client-go `NewCachedFileTokenSource`). If it cannot be read then, or not in
+    /// [`Timeouts::token_file`](crate::Timeouts::token_file), the old token is used on, and the file is tried again after a
+    /// second, later ten.
     pub fn token_file(path: impl Into<PathBuf>) -> Self {
         Self(Method::TokenFile(Arc::new(path.into())))
     }
@@ -121,6 +126,17 @@ pub enum AuthError {
         /// The file.
         path: PathBuf,
     },
+    /// Reading the token file takes too long.
+    #[error("token file {} was not read within {limit:?}", .path.display())]
+    TokenFileTimeout {
+        /// The file.
+        path: PathBuf,
+        /// The limit ([`Timeouts::token_file`](crate::Timeouts::token_file)).
+        limit: Duration,
+    },
+    /// The task that got credentials ended without any: it panicked, or the runtime that it ran on shuts down.
+    #[error("what got the credentials was ended before it had any")]
+    Interrupted,
     /// A credential cannot stand in a header.
     #[error("{what} holds characters that no HTTP header may have")]
     Header {

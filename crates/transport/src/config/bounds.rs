@@ -44,6 +44,9 @@ pub struct Timeouts {
     /// How long what was read from files of tokens and certificates is believed. Default 60 s (client-go: one minute for
     /// tokens, five for certificates).
     pub files: Duration,
+    /// How long the reading of a token file is waited for; it may be on a network disk. Default 10 s (client-go: as long as
+    /// it takes). For certificates it is half of [`Timeouts::tls`].
+    pub token_file: Duration,
     /// How long a credential plugin may run before it is killed; some ask a cloud over the network. Default 60 s.
     pub exec: Duration,
     /// How long an HTTP/1.1 connection is kept without use. Default 90 s (Go: `IdleConnTimeout`).
@@ -68,6 +71,7 @@ impl Default for Timeouts {
             ping_interval: seconds(30),
             ping_answer: seconds(15),
             files: seconds(60),
+            token_file: seconds(10),
             exec: seconds(60),
             idle: seconds(90),
         }

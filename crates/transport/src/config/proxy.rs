@@ -8,8 +8,6 @@ mod tests;
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 use secrecy::{ExposeSecret as _, SecretSlice};
 
@@ -17,6 +15,7 @@ pub use self::env::ProxyVariableError;
 pub(super) use self::env::from_variables;
 pub use self::rules::NoProxy;
 use super::{Endpoint, ServerUrlError};
+use crate::auth::basic;
 use crate::tls::Tls;
 
 /// A proxy, through which connections are tunnelled. `Debug` and `Display` do not show its password.
@@ -119,13 +118,7 @@ impl Credentials {
 
     /// The value of `Proxy-Authorization`.
     pub(crate) fn basic(&self) -> HeaderValue {
-        let mut pair = self.user.clone();
-        pair.push(b':');
-        pair.extend_from_slice(self.password.expose_secret());
-        let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)))
-            .expect("base64 can stand in a header");
-        value.set_sensitive(true);
-        value
+        basic(&self.user, self.password.expose_secret())
     }
 }
 

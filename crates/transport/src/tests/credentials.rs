@@ -107,6 +107,65 @@ async fn a_missing_token_file_is_named() {
     assert_eq!(log.len(), 0);
 }
 
+/// A pipe that nobody writes to, as a disk that is gone: the layer alone has no other deadline.
+#[tokio::test]
+async fn a_token_file_that_hangs_has_a_limit() {
+    use tower::Layer as _;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, pipe) = (folder.path().join("token"), folder.path().join("pipe"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    std::fs::write(&path, "one").unwrap();
+    let inner = tower::service_fn(|request: http::Request<()>| async move {
+        let sent = request.headers()["authorization"].to_str().unwrap().to_owned();
+        Ok::<_, kubestrata_api_types::BoxError>(http::Response::new(sent))
+    });
+    let mut config = Config::in_process().auth(Auth::token_file(&path));
+    config.timeouts.token_file = Duration::from_millis(50);
+    config.timeouts.files = Duration::from_millis(1);
+    let new = || crate::AuthLayer::new(&config).unwrap().layer(inner);
+    let call = |service: &crate::AuthService<_>| {
+        let sent = service.clone().oneshot(http::Request::new(()));
+        async { sent.await.map(http::Response::into_body) }
+    };
+    let old = new();
+    assert_eq!(call(&old).await.unwrap(), "Bearer one");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&pipe, &path).unwrap();
+    let fresh = new();
+    let error = call(&fresh).await.unwrap_err();
+    let error = cause_ref::<AuthError>(&*error).unwrap();
+    assert!(matches!(error, AuthError::TokenFileTimeout { .. }), "{error:?}");
+    // What there was before is used on.
+    assert_eq!(call(&old).await.unwrap(), "Bearer one");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "two").unwrap();
+    tokio::time::sleep(Duration::from_millis(1050)).await;
+    for service in [&old, &fresh] {
+        assert_eq!(call(service).await.unwrap(), "Bearer two");
+    }
+    // Lets the threads go that still wait for it.
+    drop(std::fs::OpenOptions::new().write(true).open(pipe).unwrap());
+}
+
+#[tokio::test]
+async fn a_token_file_has_a_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    for (text, want) in [
+        (vec![b'x'; (1 << 20) + 1], "it has more than 1048576 bytes"),
+        (b"top-secret \xff".to_vec(), "it is not UTF-8"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let config = Config::in_process().auth(Auth::token_file(&path));
+        let (transport, _) = over(config, |_| async { json(pod("a", 1)) });
+        let error = transport.oneshot(get("a")).await.unwrap_err();
+        let cause = cause_ref::<AuthError>(&*error);
+        let Some(AuthError::TokenFile { source, .. }) = cause else { panic!("{error:?}") };
+        assert_eq!(source.to_string(), want);
+    }
+}
+
 #[tokio::test]
 async fn nobody_is_acted_as_without_a_name() {
     let mut config = Config::in_process();

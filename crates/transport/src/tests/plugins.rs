@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use expect_test::expect;
+use futures_util::FutureExt as _;
 use kubestrata_api_types::cause_ref;
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -69,6 +70,11 @@ impl Plugin {
         self.text("runs").lines().count()
     }
 
+    /// That of a script which has written its number.
+    fn process(&self) -> PathBuf {
+        PathBuf::from("/proc").join(self.text("pid").trim())
+    }
+
     /// A transport to a server that refuses the token `stale`.
     fn transport(&self) -> (Transport, Log) {
         over(self.config.clone(), |seen| async move {
@@ -116,14 +122,36 @@ async fn a_plugin_gives_a_token() {
     assert_eq!(plugin.twice().await.unwrap()[0], "Bearer old");
 }
 
+/// Lets this time pass at once. Real processes need a clock that runs.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+/// An expiry this far from now.
+fn in_seconds(seconds: i64) -> String {
+    let end = kubestrata_api_types::Timestamp::now().as_second() + seconds;
+    let end = kubestrata_api_types::Timestamp::from_second(end).unwrap();
+    format!(r#""expirationTimestamp":"{end}""#)
+}
+
+/// client-go asks the plugin before each request then; here it is used for a second.
 #[tokio::test]
-async fn an_expired_credential_is_made_anew() {
+async fn a_credential_that_is_born_expired_is_used_and_made_anew() {
     // Each run gives another token.
     let status = r#""token":"X","expirationTimestamp":"2001-01-01T00:00:00Z""#;
     let script = format!("{COUNT}{} | sed s/X/$$/", print(&credential(status)));
     let plugin = Plugin::new(&script);
-    let sent = plugin.twice().await.unwrap();
-    assert_ne!(sent[0], sent[1]);
+    let (transport, log) = plugin.transport();
+    let sent = |n: usize| authorization(&log.all()[n]).to_owned();
+    for _ in 0..3 {
+        transport.clone().oneshot(get("a")).await.unwrap();
+    }
+    assert_eq!((sent(0), sent(1), plugin.runs()), (sent(1), sent(2), 1));
+    pass(Duration::from_secs(1)).await;
+    transport.oneshot(get("a")).await.unwrap();
+    assert_ne!(sent(2), sent(3));
     assert_eq!(plugin.runs(), 2);
     // A certificate has an end of its own, whatever the plugin says of it.
     let authority = Authority::new("a");
@@ -138,9 +166,105 @@ async fn an_expired_credential_is_made_anew() {
         );
         let plugin = Plugin::new(&format!("{COUNT}cat answer"));
         std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
-        plugin.twice().await.unwrap();
+        let (transport, _) = plugin.transport();
+        transport.clone().oneshot(get("a")).await.unwrap();
+        pass(Duration::from_secs(1)).await;
+        transport.oneshot(get("a")).await.unwrap();
         assert_eq!(plugin.runs(), runs, "{year}");
     }
+}
+
+#[tokio::test]
+async fn a_short_life_is_used_for_most_of_it() {
+    let plugin = Plugin::new(&format!("{COUNT}cat answer"));
+    let status = format!(r#""token":"t",{}"#, in_seconds(8));
+    std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
+    let (transport, _) = plugin.transport();
+    transport.clone().oneshot(get("a")).await.unwrap();
+    // The time is in whole seconds: between seven and eight are left.
+    pass(Duration::from_secs(6)).await;
+    transport.clone().oneshot(get("a")).await.unwrap();
+    assert_eq!(plugin.runs(), 1);
+    pass(Duration::from_millis(1300)).await;
+    transport.oneshot(get("a")).await.unwrap();
+    assert_eq!(plugin.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_has_its_pauses_and_the_old_token_its_life() {
+    let plugin = Plugin::new(&format!("{COUNT}cat answer"));
+    let write = || {
+        let status = format!(r#""token":"t",{}"#, in_seconds(100));
+        std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
+    };
+    write();
+    let (transport, _) = plugin.transport();
+    let call = || async {
+        let mut all = Vec::new();
+        for _ in 0..3 {
+            all.push(transport.clone().oneshot(get("a")).await.is_ok());
+        }
+        assert!(all.iter().all(|ok| *ok == all[0]), "{all:?}");
+        (all[0], plugin.runs())
+    };
+    assert_eq!(call().await, (true, 1));
+    std::fs::remove_file(plugin.path("answer")).unwrap();
+    // Soon to expire, but not yet.
+    pass(Duration::from_secs(92)).await;
+    assert_eq!(call().await, (true, 2));
+    pass(Duration::from_millis(1100)).await;
+    assert_eq!(call().await, (true, 3));
+    pass(Duration::from_millis(7000)).await;
+    let mut runs = 4;
+    for pause in [4_u64, 8, 10, 10] {
+        assert_eq!(call().await, (false, runs), "{pause}");
+        pass(Duration::from_millis(pause * 1000 - 700)).await;
+        assert_eq!(call().await, (false, runs), "{pause}");
+        pass(Duration::from_millis(750)).await;
+        runs += 1;
+    }
+    write();
+    assert_eq!(call().await, (true, runs));
+    pass(Duration::from_secs(80)).await;
+    assert_eq!(call().await, (true, runs));
+}
+
+/// What a `select!` does to a call when another branch is chosen: it is kept without being polled, or dropped.
+#[tokio::test]
+async fn a_run_is_in_no_callers_hands() {
+    for keep in [true, false] {
+        let answer = print(&credential(r#""token":"t""#));
+        let plugin = Plugin::new(&format!("{COUNT}sleep 0.3; {answer}"));
+        let (transport, log) = plugin.transport();
+        let mut first = Box::pin(transport.clone().oneshot(get("a")));
+        assert!((&mut first).now_or_never().is_none());
+        while plugin.runs() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let kept = keep.then_some(first);
+        let second = transport.clone().oneshot(get("a"));
+        let second = tokio::time::timeout(Duration::from_secs(20), second).await;
+        second.expect("it waits for no other call").unwrap();
+        if let Some(first) = kept {
+            first.await.unwrap();
+        }
+        assert_eq!((plugin.runs(), log.len()), (1, 1 + usize::from(keep)));
+    }
+}
+
+#[tokio::test]
+async fn a_run_ends_with_its_transport() {
+    let plugin = Plugin::new(&format!("echo $$ > pid; {COUNT}exec sleep 600"));
+    let (transport, _) = plugin.transport();
+    let mut call = Box::pin(transport.oneshot(get("a")));
+    assert!((&mut call).now_or_never().is_none());
+    while plugin.runs() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let process = plugin.process();
+    assert!(process.exists());
+    drop(call);
+    ends(&process).await;
 }
 
 #[tokio::test]
@@ -216,8 +340,11 @@ async fn a_plugin_that_hangs_is_killed_and_holds_up_nobody_else() {
     assert_eq!(plugin.runs(), 1, "who waits for a run shares its failure");
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     assert!(ticks > 3, "{ticks}");
-    let process = PathBuf::from("/proc").join(plugin.text("pid").trim());
-    let gone = || !process.exists() || is_zombie(&process);
+    ends(&plugin.process()).await;
+}
+
+async fn ends(process: &std::path::Path) {
+    let gone = || !process.exists() || is_zombie(process);
     for _ in 0..500 {
         if gone() {
             break;

@@ -7,12 +7,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use super::ExecPlugin;
-use crate::auth::AuthError;
 use crate::auth::source::Made;
+use crate::auth::{AuthError, header};
 use crate::tls::{Identity, Pem, validity};
-
-/// Credentials are renewed this long before they expire, so that they do not expire on their way.
-const LEEWAY: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,11 +68,11 @@ pub(super) fn parse(plugin: &ExecPlugin, output: &[u8]) -> Result<Made, AuthErro
             .ok_or_else(|| plugin.error("its certificate is not valid PEM"))?;
         end = Some(end.map_or(until, |end| end.min(until)));
     }
-    let lifetime = end.map(|end| {
-        let left = Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default();
-        left.saturating_sub(LEEWAY)
-    });
-    Ok(Made { token, identity, lifetime })
+    // Nothing is left of what has expired when it is printed.
+    let left = |end: Timestamp| Duration::try_from(end.duration_since(Timestamp::now()));
+    let lifetime = end.map(|end| left(end).unwrap_or_default());
+    let header = token.map(|token| header::bearer(token.expose_secret())).transpose()?;
+    Ok(Made { header, identity, lifetime, period: None })
 }
 
 fn decode(plugin: &ExecPlugin, output: &[u8]) -> Result<ExecCredential, AuthError> {
