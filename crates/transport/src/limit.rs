@@ -1,13 +1,15 @@
 //! The tower layer that sends no more requests than it may.
 
 mod bucket;
+mod line;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::Method;
@@ -18,6 +20,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use self::bucket::Bucket;
+use self::line::{Line, Turn};
 use crate::config::RateLimit;
 use crate::error::Phase;
 use crate::wire::{Purpose, tell};
@@ -42,23 +45,24 @@ const LONG: Duration = Duration::from_millis(50);
 ///
 /// # Cancel-safety
 ///
-/// A request that is dropped while it waits leaves the line, and its turn is the next one's.
+/// A request that is dropped before its turn leaves the line, and all behind it move up; one that is dropped after its turn has
+/// come has used it. One that is kept without being polled has its turn and holds up no other; it is sent when it is polled
+/// again, beside the one whose turn is then.
 #[derive(Debug, Clone)]
 pub struct RateLimitLayer(Arc<Limiter>);
 
-/// The client-side rate limit has no turn for a request in time. Nothing was sent.
+/// The client-side rate limit has no turn for a request in time, which is known at once. Nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client-side rate limit had no turn for it within {limit:?}")]
 #[non_exhaustive]
 pub struct RateLimited {
-    /// How long it waited ([`RateLimit::wait`]).
+    /// The longest wait ([`RateLimit::wait`]).
     pub limit: Duration,
 }
 
 struct Limiter {
     limit: RateLimit,
-    /// Held by whoever is first in line; tokio's mutex is fair, so it is the line.
-    bucket: tokio::sync::Mutex<Bucket>,
+    line: Mutex<Line>,
     measured: Option<Measured>,
 }
 
@@ -86,8 +90,8 @@ impl RateLimitLayer {
     }
 
     fn with(limit: RateLimit, measured: Option<Measured>) -> Self {
-        let bucket = tokio::sync::Mutex::new(Bucket::new(limit.qps, limit.burst));
-        Self(Arc::new(Limiter { limit, bucket, measured }))
+        let line = Mutex::new(Line::new(Bucket::new(limit.qps, limit.burst)));
+        Self(Arc::new(Limiter { limit, line, measured }))
     }
 }
 
@@ -98,19 +102,28 @@ impl fmt::Debug for Limiter {
 }
 
 impl Limiter {
-    /// Waits for a turn and takes it. Cancel-safe: it is taken at the end of the wait, or not at all.
+    /// Takes a turn and waits for it. Cancel-safe: it is given back if it has not come.
     async fn turn(&self) -> Result<(), RateLimited> {
         let limit = self.limit.wait;
-        let turn = async {
-            let mut bucket = self.bucket.lock().await;
-            let now = Instant::now();
-            let at = bucket.next(now);
-            if at > now {
-                tokio::time::sleep_until(at).await;
-            }
-            bucket.take(at);
+        let number = match self.line.lock().enter(Instant::now(), limit) {
+            Turn::Now => return Ok(()),
+            Turn::TooLate => return Err(RateLimited { limit }),
+            Turn::Later(number) => number,
         };
-        tokio::time::timeout(limit, turn).await.map_err(|_| RateLimited { limit })
+        let place = Place { limiter: self, number };
+        let mut sleep = pin!(None::<tokio::time::Sleep>);
+        std::future::poll_fn(|cx| {
+            let at = self.line.lock().at(place.number, cx.waker());
+            let Some(at) = at else { return Poll::Ready(()) };
+            match sleep.as_mut().as_pin_mut() {
+                Some(sleep) if sleep.deadline() == at => {}
+                _ => sleep.set(Some(tokio::time::sleep_until(at))),
+            }
+            let sleep = sleep.as_mut().as_pin_mut();
+            sleep.expect("it was set above").poll(cx)
+        })
+        .await;
+        Ok(())
     }
 
     fn waited(&self, method: &Method, elapsed: Duration) {
@@ -129,6 +142,19 @@ impl Limiter {
         if known.len() < SERIES_MAX {
             known.push((method.clone(), histogram));
         }
+    }
+}
+
+/// In line; out of it when dropped.
+struct Place<'a> {
+    limiter: &'a Limiter,
+    number: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let woken = self.limiter.line.lock().leave(self.number, Instant::now());
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -51,7 +51,8 @@ pub struct RateLimit {
     pub qps: f64,
     /// Requests at once after a pause. Default 10 (client-go). At least 1.
     pub burst: u32,
-    /// The longest wait for a turn. Default 30 s; client-go waits as long as its caller does.
+    /// The longest wait for a turn; a request whose turn would come later is refused at once (Go's `rate.Limiter` with a
+    /// deadline does so too). Default 30 s; client-go waits as long as its caller does.
     pub wait: Duration,
 }
 

@@ -42,4 +42,10 @@ impl Bucket {
         let full = self.full.map_or(at, |full| full.max(at));
         self.full = Some(full.checked_add(self.period).unwrap_or(full));
     }
+
+    /// Takes back the last [`Bucket::take`], whose time has not come yet: so it is certain that the bucket has not been full
+    /// since, and the token not one too many.
+    pub(super) fn give_back(&mut self) {
+        self.full = self.full.and_then(|full| full.checked_sub(self.period));
+    }
 }
