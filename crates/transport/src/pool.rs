@@ -4,21 +4,22 @@ mod address;
 mod body;
 mod crew;
 mod dial;
+mod dialing;
 mod frames;
 mod lane;
 mod meters;
 mod place;
 mod proxy;
+mod slot;
 mod track;
 
 #[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::Uri;
 use hyper::client::conn::{http1, http2};
@@ -29,10 +30,12 @@ use tokio::time::Instant;
 use tower::Service;
 use tracing::Instrument as _;
 
-use self::dial::{Connected, Dialer};
+use self::dial::Dialer;
+use self::dialing::Dialing;
 use self::frames::Peer;
 use self::lane::{Bounds, Found, Reuse, Version};
 use self::place::{Failed, Place, complete};
+use self::slot::Slot;
 use self::track::{Look, Track};
 use crate::auth::{Auth, Source};
 use crate::config::{Config, Limits, Protocol, Timeouts};
@@ -270,7 +273,8 @@ impl Pool {
                 Some(Place::Http1 { sender, slot })
             }
             Found::Http2(id, sender) => {
-                Some(Place::Http2 { sender, slot: Slot::new(self.clone(), watch, Some(id)) })
+                let http2 = Some((id, Arc::clone(&sender.peer)));
+                Some(Place::Http2 { sender, slot: Slot::new(self.clone(), watch, http2) })
             }
         }
     }
@@ -285,7 +289,7 @@ impl Pool {
             if !track.lane.lock().dial(now, until, track.waiting()) {
                 return;
             }
-            let dialing = Dialing { pool: Arc::downgrade(&self.0), watch, done: false };
+            let dialing = Dialing::new(Arc::downgrade(&self.0), watch);
             let (dialer, changed) = (Arc::clone(&self.0.dialer), Arc::clone(&track.changed));
             let progress = Call::progress(request);
             self.0.tasks.spawner().execute(async move {
@@ -330,94 +334,6 @@ impl Attempts {
         // A connection that was kept may have been closed by the server while the request was on its way. Once: what breaks
         // a second one is the request itself, and waits between further tries are the retry layer's.
         failed.reused && purpose.is_read() && !std::mem::replace(&mut self.stale, true)
-    }
-}
-
-/// Closes HTTP/1.1 connections that nobody uses any more, until there are none. A task of the pool, and ends with it.
-async fn expire_idle(pool: Weak<Inner>, watch: bool, idle: Duration) {
-    let mut next = Instant::now() + idle.min(FOREVER);
-    loop {
-        tokio::time::sleep_until(next).await;
-        let Some(inner) = pool.upgrade() else { return };
-        match inner.track(watch).lane.lock().expire(Instant::now()) {
-            Some(again) => next = again,
-            None => return,
-        }
-    }
-}
-
-/// A connection being opened, by a task of the pool. Dropped in between, it makes room for the next.
-struct Dialing {
-    pool: Weak<Inner>,
-    watch: bool,
-    done: bool,
-}
-
-impl Dialing {
-    fn finish(mut self, connected: Result<Connected, ConnectError>) {
-        self.done = true;
-        let Some(pool) = self.pool.upgrade() else { return };
-        let track = pool.track(self.watch);
-        let mut lane = track.lane.lock();
-        match connected {
-            Ok(Connected::Http1(sender)) => {
-                if lane.opened_http1(sender, Instant::now()) {
-                    let idle = pool.timeouts.idle;
-                    pool.tasks.spawner().execute(expire_idle(self.pool.clone(), self.watch, idle));
-                }
-            }
-            Ok(Connected::Http2(sender)) => lane.opened_http2(sender, track.waiting() > 0),
-            Err(error) => lane.failed(Shared::new(error)),
-        }
-        drop(lane);
-        track.changed.notify_one();
-    }
-}
-
-impl Drop for Dialing {
-    fn drop(&mut self) {
-        if !self.done
-            && let Some(pool) = self.pool.upgrade()
-        {
-            let track = pool.track(self.watch);
-            track.lane.lock().abandoned();
-            track.changed.notify_one();
-        }
-    }
-}
-
-/// Our share of a connection, given back when dropped.
-#[derive(Debug)]
-struct Slot {
-    pool: Pool,
-    watch: bool,
-    /// The HTTP/2 connection; `None` for one of HTTP/1.1, which is ours alone.
-    id: Option<u64>,
-    /// The HTTP/1.1 connection, once it can be used again.
-    reusable: Option<Http1>,
-}
-
-impl Slot {
-    fn new(pool: Pool, watch: bool, id: Option<u64>) -> Self {
-        pool.track(watch).streams.add(1.0);
-        Self { pool, watch, id, reusable: None }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let track = self.pool.track(self.watch);
-        track.streams.add(-1.0);
-        {
-            let mut lane = track.lane.lock();
-            match (self.id, self.reusable.take()) {
-                (Some(id), _) => lane.released_http2(id),
-                (None, Some(sender)) => lane.released_http1(sender, Instant::now()),
-                (None, None) => lane.closed_http1(),
-            }
-        }
-        // One place for one who waits, the one who has waited longest. If he does not want it any more, the next is told.
-        track.changed.notify_one();
     }
 }
 

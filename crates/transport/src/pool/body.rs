@@ -30,8 +30,8 @@ impl PooledBody {
     }
 
     fn end(&mut self) {
-        if let Some(mut slot) = self.slot.take() {
-            slot.reusable = self.sender.take().filter(|sender| !sender.is_closed());
+        if let Some(slot) = self.slot.take() {
+            slot.over(self.sender.take().filter(|sender| !sender.is_closed()));
         }
     }
 }

@@ -6,13 +6,15 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::dial::Open;
 use crate::tls::alert;
@@ -43,6 +45,9 @@ pub(super) struct Peer {
     changed: Arc<Notify>,
     /// The TLS alert that ended the connection: h2 keeps no more of an error than its text.
     alert: OnceLock<AlertDescription>,
+    opened: Instant,
+    /// When bytes came last, in milliseconds since it was opened. Relaxed, too.
+    heard: AtomicU64,
 }
 
 impl Peer {
@@ -54,7 +59,26 @@ impl Peer {
             settled: Notify::new(),
             changed,
             alert: OnceLock::new(),
+            opened: Instant::now(),
+            heard: AtomicU64::new(0),
         }
+    }
+
+    /// For how long nothing has come.
+    pub(super) fn silence(&self) -> Duration {
+        let heard = Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        self.opened.elapsed().saturating_sub(heard)
+    }
+
+    fn hear(&self) {
+        let heard = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard.store(heard, Ordering::Relaxed);
+    }
+
+    /// Sends nothing new from now on.
+    pub(super) fn leave(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
     }
 
     pub(super) fn alert(&self) -> Option<AlertDescription> {
@@ -148,10 +172,7 @@ impl Parser {
         self.settings = kind == SETTINGS && flags & ACK == 0;
         match kind {
             SETTINGS if self.settings && self.left == 0 => told(peer),
-            GOAWAY => {
-                peer.gone.store(true, Ordering::Relaxed);
-                peer.changed.notify_waiters();
-            }
+            GOAWAY => peer.leave(),
             _ => {}
         }
     }
@@ -186,6 +207,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Frames<T> {
             }
             return Poll::Ready(Err(error));
         }
+        this.peer.hear();
         this.parser.feed(&buffer.filled()[before..], &this.peer);
         Poll::Ready(Ok(()))
     }

@@ -87,6 +87,30 @@ async fn nobody_waits_for_ever_beside_busy_callers() {
     }
 }
 
+/// A connection on which a request was given up, and nothing else was heard, may be dead: the next does not wait on it for a
+/// ping to tell.
+#[tokio::test]
+async fn a_silent_connection_gets_no_new_requests() {
+    for (ping_answer, connection) in [(50, 1), (10_000, 0)] {
+        let identity = Some(Identity::issued(&["127.0.0.1"]));
+        let server = Server::start(identity, |seen| async move {
+            if seen.target.ends_with("hang") {
+                std::future::pending::<()>().await;
+            }
+            json(pod("a", 1))
+        })
+        .await;
+        let mut config = server.config();
+        config.timeouts.answer = Duration::from_millis(200);
+        config.timeouts.ping_answer = Duration::from_millis(ping_answer);
+        let transport = Transport::connect(config).unwrap();
+        transport.clone().oneshot(get("a")).await.unwrap();
+        transport.clone().oneshot(get("hang")).await.unwrap_err();
+        transport.clone().oneshot(get("a")).await.unwrap();
+        assert_eq!(server.log.last().connection, connection);
+    }
+}
+
 /// Go's `IdleConnTimeout`: closed when it is due, not when the next request looks.
 #[tokio::test]
 async fn idle_http1_connections_are_closed() {
