@@ -64,7 +64,7 @@ async fn the_error_says_what_was_waited_for() {
     let mut config = Config::in_process();
     config.timeouts.request = Duration::from_secs(7);
     (config.timeouts.wait, config.timeouts.answer) = (HOUR, HOUR);
-    config.rate_limit = Some(RateLimit { qps: 0.0, burst: 2, wait: HOUR });
+    config.rate_limit = Some(RateLimit { qps: 0.001, burst: 2, wait: HOUR });
     let (transport, _) = over(config.clone(), |_| std::future::pending());
     let waits = async |transport: &crate::Transport| {
         let started = Instant::now();
