@@ -213,6 +213,9 @@ pub enum ServerUrlError {
     /// Credentials that SOCKS5 cannot carry.
     #[error("user and password of a SOCKS5 proxy must have 1 to 255 bytes")]
     ProxyCredentials,
+    /// A proxy that the sender of a request may have named.
+    #[error("in a CGI program it can be a header of the request that is served")]
+    ProxyOfRequest,
     /// A user name or password in the URL.
     #[error("credentials do not belong into the URL")]
     Credentials,

@@ -163,7 +163,7 @@ impl Config {
     /// - `DISABLE_HTTP2`: HTTP/1.1 alone if it is anything but empty, be it `false`; for a proxy or load balancer on the way
     ///   that cannot do HTTP/2.
     /// - `HTTP2_READ_IDLE_TIMEOUT_SECONDS`: [`Timeouts::ping_interval`](crate::Timeouts::ping_interval); 0 for no pings.
-    /// - `HTTP2_PING_TIMEOUT_SECONDS`: [`Timeouts::ping_answer`](crate::Timeouts::ping_answer).
+    /// - `HTTP2_PING_TIMEOUT_SECONDS`: [`Timeouts::ping_answer`](crate::Timeouts::ping_answer); 0 for what it is.
     ///
     /// A number that is none is passed over with a warning. [`Config::infer`], [`Config::from_kubeconfig`] and
     /// [`Config::in_cluster`] do all this by themselves.
@@ -188,7 +188,9 @@ impl Config {
         if let Some(interval) = seconds("HTTP2_READ_IDLE_TIMEOUT_SECONDS") {
             self.timeouts.ping_interval = if interval.is_zero() { FOREVER } else { interval };
         }
-        if let Some(answer) = seconds("HTTP2_PING_TIMEOUT_SECONDS") {
+        // x/net: a connection must have some time to answer, so that none means as much as usual.
+        let answer = seconds("HTTP2_PING_TIMEOUT_SECONDS").filter(|answer| !answer.is_zero());
+        if let Some(answer) = answer {
             self.timeouts.ping_answer = answer;
         }
         self

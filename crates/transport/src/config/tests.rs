@@ -109,6 +109,8 @@ fn the_environment_has_its_say_about_http2() {
         ("7", "3", Duration::from_secs(7), Duration::from_secs(3)),
         // No pings at all.
         ("0", "", FOREVER, default.ping_answer),
+        // No time at all would end each connection that is pinged.
+        ("", "0", default.ping_interval, default.ping_answer),
         ("soon", "-1", default.ping_interval, default.ping_answer),
     ] {
         let config = Config::infer_from(&|name| match name {

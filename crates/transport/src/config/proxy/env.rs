@@ -20,15 +20,16 @@ pub struct ProxyVariableError {
 }
 
 impl Config {
-    /// The same with the proxy that the environment names for this server, unless there is one already: `https_proxy`
-    /// or `http_proxy` by the server's scheme, if `no_proxy` does not except it ([`NoProxy`]). Of each, the name in
-    /// capitals is taken where that in small letters is not set (Go `net/http.ProxyFromEnvironment`).
+    /// The same with the proxy that the environment names for this server, unless there is one already: `HTTPS_PROXY`
+    /// or `HTTP_PROXY` by the server's scheme, if `NO_PROXY` does not except it ([`NoProxy`]). Of each, the name in
+    /// small letters is taken where that in capitals is not set (`net/http.ProxyFromEnvironment` of Go 1.26).
     ///
     /// [`Config::infer`], [`Config::from_kubeconfig`] and [`Config::in_cluster`] do so by themselves.
     ///
     /// # Errors
     ///
-    /// The variable holds no URL of a proxy. Go passes over it, and connects without.
+    /// The variable holds no URL of a proxy. Go passes over it, and connects without. Or there is one for servers without
+    /// TLS, and `REQUEST_METHOD` is set: in a CGI program whoever sends a request sets `HTTP_PROXY` by its header `Proxy`.
     pub fn proxy_from_env(mut self) -> Result<Self, ProxyVariableError> {
         if self.proxy.is_none() {
             self.proxy = from_variables(&self.server, &|name| std::env::var_os(name))?;
@@ -46,9 +47,12 @@ pub(in crate::config) fn from_variables(
         (!text.trim().is_empty()).then_some((name, text))
     };
     let https = server.scheme() == Some(&Scheme::HTTPS);
-    let names = if https { ["https_proxy", "HTTPS_PROXY"] } else { ["http_proxy", "HTTP_PROXY"] };
+    let names = if https { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
     let Some((name, url)) = names.into_iter().find_map(text) else { return Ok(None) };
-    let exceptions = ["no_proxy", "NO_PROXY"].into_iter().find_map(text);
+    if !https && text("REQUEST_METHOD").is_some() {
+        return Err(ProxyVariableError { variable: name, source: ServerUrlError::ProxyOfRequest });
+    }
+    let exceptions = ["NO_PROXY", "no_proxy"].into_iter().find_map(text);
     let rules = NoProxy::parse(exceptions.as_ref().map_or("", |(_, text)| text));
     let port = server.port_u16().unwrap_or(if https { 443 } else { 80 });
     if rules.matches(server.host().unwrap_or_default(), port) {

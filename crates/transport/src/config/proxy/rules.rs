@@ -10,6 +10,9 @@ use std::net::IpAddr;
 /// - a name, perhaps with a port: `example.com` is it and all below it, `.example.com` and `*.example.com` only what is
 ///   below it.
 ///
+/// Names are compared as they are written, without regard to capitals: an international one must be in ASCII, `xn--…`, as it
+/// is in the server's URL (Go translates it). One that is not matches nothing, with a warning.
+///
 /// `localhost` and loopback addresses are always excepted. A name is not resolved for the sake of an address or network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NoProxy {
@@ -42,6 +45,9 @@ impl NoProxy {
         let mut this = Self::default();
         for entry in text.split(',') {
             let entry = entry.trim().to_lowercase();
+            if !entry.is_ascii() {
+                tracing::warn!(entry, "a name among the exceptions from the proxy is not in ASCII");
+            }
             match entry.as_str() {
                 "" => {}
                 "*" => this.all = true,

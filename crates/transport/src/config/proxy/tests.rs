@@ -82,6 +82,10 @@ fn exceptions_are_as_for_go() {
     let nonsense = NoProxy::parse(":1, 10.0.0.0/99,, [::2, /8, .");
     assert!(!nonsense.matches("10.0.0.1", 1) && !nonsense.matches("[::2]", 1));
     assert!(!NoProxy::default().matches("example.com", 1));
+    // International names are not made ASCII, which is what servers' URLs are in.
+    let names = NoProxy::parse("b\u{fc}cher.example, xn--bcher-kva.example");
+    assert!(names.matches("xn--bcher-kva.example", 1));
+    assert!(!NoProxy::parse("b\u{fc}cher.example").matches("xn--bcher-kva.example", 1));
     // A name below an address is a name.
     assert!(!NoProxy::parse("1.1.1.1").matches("a.1.1.1.1.example", 1));
 }
@@ -99,8 +103,12 @@ fn the_environment_names_a_proxy_by_the_scheme_of_the_server() {
     assert_eq!(found("https://a.b", &both).unwrap(), "https://tls:443");
     assert_eq!(found("http://a.b", &both).unwrap(), "http://plain:8080");
     assert_eq!(found("https://a.b", &both[1..]).unwrap(), "");
-    let small = [("HTTPS_PROXY", "http://large"), ("https_proxy", "socks5://small")];
-    assert_eq!(found("https://a.b", &small).unwrap(), "socks5://small:1080");
+    let both_sizes = [("HTTPS_PROXY", "http://large"), ("https_proxy", "socks5://small")];
+    assert_eq!(found("https://a.b", &both_sizes).unwrap(), "http://large:80");
+    assert_eq!(found("https://a.b", &both_sizes[1..]).unwrap(), "socks5://small:1080");
+    let empty =
+        [("HTTPS_PROXY", ""), ("https_proxy", "small"), ("NO_PROXY", "a"), ("no_proxy", "*")];
+    assert_eq!(found("https://b", &empty).unwrap(), "http://small:80");
     let except = [("https_proxy", "http://p"), ("NO_PROXY", "x, a.b:6443")];
     assert_eq!(found("https://a.b", &except).unwrap(), "http://p:80");
     assert_eq!(found("https://a.b:6443", &except).unwrap(), "");
@@ -108,4 +116,10 @@ fn the_environment_names_a_proxy_by_the_scheme_of_the_server() {
     let bad = found("https://a.b", &[("https_proxy", "gopher://s3cret")]).unwrap_err();
     assert_eq!(bad.to_string(), "environment variable https_proxy names no proxy");
     assert_eq!(bad.source, ServerUrlError::ProxyScheme);
+    // The header `Proxy` of a request that a CGI program serves.
+    let cgi = [("HTTP_PROXY", "http://evil"), ("REQUEST_METHOD", "GET")];
+    let error = found("http://a.b", &cgi).unwrap_err();
+    assert_eq!((error.variable, error.source), ("HTTP_PROXY", ServerUrlError::ProxyOfRequest));
+    assert_eq!(found("https://a.b", &cgi).unwrap(), "");
+    assert_eq!(found("http://a.b", &cgi[1..]).unwrap(), "");
 }
