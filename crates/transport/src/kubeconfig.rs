@@ -10,10 +10,11 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_saphyr::Spanned;
 
 pub use self::error::{KubeconfigError, Place};
 use self::model::{Cluster, Context, File, User};
@@ -64,7 +65,7 @@ impl Kubeconfig {
     }
 
     /// Reads several files and merges them: the first file that names a cluster, user, context or current context wins
-    /// (client-go `ClientConfigLoadingRules`). Files that do not exist are passed over.
+    /// (client-go `ClientConfigLoadingRules`). Files that do not exist are passed over, and those that are named twice.
     ///
     /// # Errors
     ///
@@ -75,6 +76,9 @@ impl Kubeconfig {
         let (mut documents, mut missing) = (Vec::new(), Vec::new());
         for path in paths {
             let path = path.as_ref();
+            if documents.iter().any(|known: &Document| known.path == path) {
+                continue;
+            }
             match text_of(path).and_then(|text| Document::parse(&text, path)) {
                 Ok(document) => documents.push(document),
                 Err(KubeconfigError::Read { path, source })
@@ -104,9 +108,9 @@ impl Kubeconfig {
     fn of(documents: Vec<Document>) -> Result<Self, (Vec<Document>, KubeconfigError)> {
         let mut merged = Self::default();
         for document in &documents {
-            match File::parse(document.text.expose_secret(), &document.path) {
-                Ok(file) => merged.absorb(file, &document.path),
-                Err(error) => return Err((documents, error)),
+            let file = File::parse(document.text.expose_secret(), &document.path);
+            if let Err(error) = file.and_then(|file| merged.absorb(file, &document.path)) {
+                return Err((documents, error));
             }
         }
         merged.documents = documents;
@@ -114,26 +118,21 @@ impl Kubeconfig {
     }
 
     /// Adds what this one does not name yet.
-    fn absorb(&mut self, file: File, path: &Path) {
+    fn absorb(&mut self, file: File, path: &Path) -> Result<(), KubeconfigError> {
         let place = |location: &serde_saphyr::Location| Place::new(path, location.line());
         let current = file.current_context.filter(|name| !name.value.is_empty());
         let current = current.map(|name| (name.value, place(&name.referenced)));
         self.current = self.current.take().or(current);
-        for named in file.clusters.unwrap_or_default() {
-            let place = place(&named.name.referenced);
-            let entry = Entry { value: named.cluster.unwrap_or_default(), place };
-            self.clusters.entry(named.name.value).or_insert(entry);
+        for named in file.clusters {
+            add(&mut self.clusters, named.name, named.cluster, path)?;
         }
-        for named in file.users.unwrap_or_default() {
-            let place = place(&named.name.referenced);
-            let entry = Entry { value: named.user.unwrap_or_default(), place };
-            self.users.entry(named.name.value).or_insert(entry);
+        for named in file.users {
+            add(&mut self.users, named.name, named.user, path)?;
         }
-        for named in file.contexts.unwrap_or_default() {
-            let place = place(&named.name.referenced);
-            let entry = Entry { value: named.context.unwrap_or_default(), place };
-            self.contexts.entry(named.name.value).or_insert(entry);
+        for named in file.contexts {
+            add(&mut self.contexts, named.name, named.context, path)?;
         }
+        Ok(())
     }
 
     /// The files that were read.
@@ -150,6 +149,33 @@ impl Kubeconfig {
     pub fn contexts(&self) -> impl Iterator<Item = &str> {
         self.contexts.keys().map(String::as_str)
     }
+}
+
+/// Adds an entry, unless another file has named it. One that the same file has named is an error, as for client-go: which of
+/// the two is meant, nobody knows.
+fn add<T: Default>(
+    all: &mut BTreeMap<String, Entry<T>>,
+    name: Option<Spanned<String>>,
+    value: Option<T>,
+    path: &Path,
+) -> Result<(), KubeconfigError> {
+    let line = name.as_ref().map_or(0, |name| name.referenced.line());
+    let (name, place) = (name.map_or_else(String::new, |name| name.value), Place::new(path, line));
+    match all.entry(name) {
+        btree_map::Entry::Vacant(entry) => {
+            entry.insert(Entry { value: value.unwrap_or_default(), place });
+        }
+        btree_map::Entry::Occupied(entry) if entry.get().place.path == path => {
+            let problem = "is the name of an earlier entry too".to_owned();
+            return Err(KubeconfigError::Malformed {
+                place,
+                field: Some("name".to_owned()),
+                problem,
+            });
+        }
+        btree_map::Entry::Occupied(_) => {}
+    }
+    Ok(())
 }
 
 fn text_of(path: &Path) -> Result<String, KubeconfigError> {

@@ -1,5 +1,8 @@
 //! The fields of the file that we know, with the line of each that an error may have to point to.
+//!
+//! What is not there or null is the zero value, at every place, as for Go (`encoding/json`, by `sigs.k8s.io/yaml`).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use secrecy::SecretString;
@@ -8,30 +11,36 @@ use serde_saphyr::Spanned;
 
 use super::{KubeconfigError, Place};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case", default)]
 pub(super) struct File {
     pub(super) current_context: Option<Spanned<String>>,
-    pub(super) clusters: Option<Vec<NamedCluster>>,
-    pub(super) users: Option<Vec<NamedUser>>,
-    pub(super) contexts: Option<Vec<NamedContext>>,
+    #[serde(deserialize_with = "list")]
+    pub(super) clusters: Vec<NamedCluster>,
+    #[serde(deserialize_with = "list")]
+    pub(super) users: Vec<NamedUser>,
+    #[serde(deserialize_with = "list")]
+    pub(super) contexts: Vec<NamedContext>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(super) struct NamedCluster {
-    pub(super) name: Spanned<String>,
+    pub(super) name: Option<Spanned<String>>,
     pub(super) cluster: Option<Cluster>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(super) struct NamedUser {
-    pub(super) name: Spanned<String>,
+    pub(super) name: Option<Spanned<String>>,
     pub(super) user: Option<User>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(super) struct NamedContext {
-    pub(super) name: Spanned<String>,
+    pub(super) name: Option<Spanned<String>>,
     pub(super) context: Option<Context>,
 }
 
@@ -45,15 +54,15 @@ pub(super) struct Cluster {
     pub(super) certificate_authority_data: Option<Spanned<String>>,
     pub(super) proxy_url: Option<Spanned<Secret>>,
     pub(super) disable_compression: Option<bool>,
-    pub(super) extensions: Option<Vec<Extension>>,
+    #[serde(deserialize_with = "list")]
+    pub(super) extensions: Vec<Extension>,
 }
 
 /// Something that somebody else keeps in the file.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(super) struct Extension {
-    #[serde(default)]
-    pub(super) name: String,
-    #[serde(default)]
+    pub(super) name: Option<String>,
     pub(super) extension: serde_json::Value,
 }
 
@@ -73,10 +82,10 @@ pub(super) struct User {
     pub(super) impersonate: Option<String>,
     #[serde(rename = "as-uid")]
     pub(super) impersonate_uid: Option<String>,
-    #[serde(rename = "as-groups")]
-    pub(super) impersonate_groups: Option<Vec<String>>,
-    #[serde(rename = "as-user-extra")]
-    pub(super) impersonate_extra: Option<std::collections::BTreeMap<String, Vec<String>>>,
+    #[serde(rename = "as-groups", deserialize_with = "list")]
+    pub(super) impersonate_groups: Vec<String>,
+    #[serde(rename = "as-user-extra", deserialize_with = "lists")]
+    pub(super) impersonate_extra: BTreeMap<String, Vec<String>>,
     pub(super) exec: Option<Spanned<Exec>>,
     pub(super) auth_provider: Option<Spanned<Ignored>>,
 }
@@ -87,17 +96,20 @@ pub(super) struct User {
 pub(super) struct Exec {
     pub(super) api_version: Option<String>,
     pub(super) command: Option<String>,
-    pub(super) args: Option<Vec<String>>,
-    pub(super) env: Option<Vec<ExecVariable>>,
+    #[serde(deserialize_with = "list")]
+    pub(super) args: Vec<String>,
+    #[serde(deserialize_with = "list")]
+    pub(super) env: Vec<ExecVariable>,
     pub(super) install_hint: Option<String>,
     pub(super) provide_cluster_info: Option<bool>,
     pub(super) interactive_mode: Option<Spanned<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(super) struct ExecVariable {
-    pub(super) name: String,
-    pub(super) value: Secret,
+    pub(super) name: Option<String>,
+    pub(super) value: Option<Secret>,
 }
 
 #[derive(Deserialize, Default)]
@@ -126,10 +138,27 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
+/// A list, of which null, and each null in it, is the zero value.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let items = Option::<Vec<Option<T>>>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(items.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+/// A map of such lists.
+fn lists<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Lists(#[serde(deserialize_with = "list")] Vec<String>);
+    let lists = Option::<BTreeMap<String, Lists>>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(lists.into_iter().map(|(key, Lists(list))| (key, list)).collect())
+}
+
 impl File {
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
-        let nothing = Self { current_context: None, clusters: None, users: None, contexts: None };
-        parse(text, path).map(|file| file.unwrap_or(nothing))
+        Ok(parse::<Option<Self>>(text, path)?.flatten().unwrap_or_default())
     }
 }
 

@@ -184,11 +184,11 @@ fn beside(place: &Place, file: &str) -> PathBuf {
 
 fn impersonation(user: &Entry<User>) -> Result<Option<Impersonation>, KubeconfigError> {
     let value = &user.value;
-    let groups = value.impersonate_groups.clone().unwrap_or_default();
-    let extra = value.impersonate_extra.clone().unwrap_or_default();
+    let (groups, extra) = (value.impersonate_groups.clone(), value.impersonate_extra.clone());
+    let uid = value.impersonate_uid.clone().filter(|uid| !uid.is_empty());
     let name = value.impersonate.clone().unwrap_or_default();
     if name.is_empty() {
-        if groups.is_empty() && extra.is_empty() && value.impersonate_uid.is_none() {
+        if groups.is_empty() && extra.is_empty() && uid.is_none() {
             return Ok(None);
         }
         // client-go refuses it too; passing over it would act with rights that the file means to give up.
@@ -198,5 +198,5 @@ fn impersonation(user: &Entry<User>) -> Result<Option<Impersonation>, Kubeconfig
             "is missing, but other as-* fields are set",
         ));
     }
-    Ok(Some(Impersonation { user: name, uid: value.impersonate_uid.clone(), groups, extra }))
+    Ok(Some(Impersonation { user: name, uid, groups, extra }))
 }

@@ -114,7 +114,8 @@ fn the_first_file_wins() {
     );
     let three = write("three/config", "current-context: y\n");
     let missing = folder.path().join("missing");
-    let merged = Kubeconfig::read_all([&missing, &one, &two, &three]).unwrap();
+    let merged = Kubeconfig::read_all([&missing, &one, &two, &three, &one]).unwrap();
+    assert_eq!(merged.files().count(), 3);
     assert_eq!(merged.current_context(), Some("x"));
     assert_eq!(merged.config(None).unwrap().server, "https://one");
     // Paths are relative to the file that names them.
@@ -159,8 +160,12 @@ fn errors_name_file_line_and_field() {
         &expect![[r#"/home/me/.kube/config:6: user "nobody" is not defined; known: none"#]],
     );
     check(
-        "clusters:\n- cluster: {}\n",
-        &expect![[r#"/home/me/.kube/config:2: field "cluster": field "name" is missing"#]],
+        "current-context: a\ncontexts:\n- context: {}\n  name: a\n",
+        &expect![[r#"/home/me/.kube/config:4: field "cluster": is required"#]],
+    );
+    check(
+        "users:\n- name: a\n- name: b\n- {name: a, user: {token: s3cret}}\n",
+        &expect![[r#"/home/me/.kube/config:4: field "name": is the name of an earlier entry too"#]],
     );
     check(
         "users:\n- name: a\n  user:\n    token: [s3cret]\n",
@@ -277,4 +282,44 @@ fn a_plugin_is_not_asked_where_there_is_something_else() {
         let config = config.unwrap().config(None).unwrap();
         assert_eq!(format!("{:?}", config.auth), want);
     }
+}
+
+/// Go, into whose types kubectl reads a file, takes null for the zero value, wherever it is.
+#[test]
+fn null_is_nothing_everywhere() {
+    for text in ["null", "~\n", "# nothing\n", "---\n", "contexts:\nusers: ~\nclusters: null\n"] {
+        assert_eq!(parse(text).unwrap().contexts().count(), 0, "{text:?}");
+    }
+    let cluster = "{server: 'https://a', tls-server-name: , insecure-skip-tls-verify: , certificate-authority: ~, \
+                   certificate-authority-data: null, proxy-url: , disable-compression: , \
+                   extensions: [~, {name: , extension: }]}";
+    let nothing = "client-certificate: , client-certificate-data: , client-key: , client-key-data: , token: , tokenFile: , \
+                   username: , password: , as: , as-uid: , as-groups: , as-user-extra: , exec: , auth-provider: ";
+    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: aws, args: [a, ~], \
+                env: [{name: X, value: }, {name: Y}], installHint: , provideClusterInfo: , interactiveMode: }";
+    let text = |user: &str| {
+        format!(
+            "current-context: a\nkind:\npreferences:\nextensions:\n\
+             contexts: [~, {{name: a, context: {{cluster: a, user: a, namespace: }}}}]\n\
+             clusters: [{{name: a, cluster: {cluster}}}]\nusers: [{{name: a, user: {user}}}]\n"
+        )
+    };
+    let mut shown = Vec::new();
+    for user in [
+        "~".to_owned(),
+        format!("{{{nothing}}}"),
+        format!("{{{exec}}}"),
+        "{token: t, as: jane, as-uid: ~, as-groups: [dev, ~], as-user-extra: {a: , b: [~, c]}}"
+            .to_owned(),
+        "{username: me, password: }".to_owned(),
+    ] {
+        let config = parse(&text(&user)).unwrap().config(None).unwrap();
+        shown.push(format!("{} {:?}", show(&config), config.impersonate));
+    }
+    expect![[r#"
+        https://a/ None None None ns=default name=None insecure=false Auto None
+        https://a/ None None None ns=default name=None insecure=false Auto None
+        https://a/ Exec(aws) None None ns=default name=None insecure=false Auto None
+        https://a/ Token None None ns=default name=None insecure=false Auto Some(Impersonation { user: "jane", uid: None, groups: ["dev", ""], extra: {"a": [], "b": ["", "c"]} })
+        https://a/ Basic None None ns=default name=None insecure=false Auto None"#]].assert_eq(&shown.join("\n"));
 }

@@ -48,7 +48,7 @@ impl Plugin {
             "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n\
              clusters:\n- name: c\n  cluster:\n    {cluster}\n\
              users:\n- name: u\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/{version}\n      \
-             command: ./plugin\n      args: [one, two]\n      env: [{{name: GREETING, value: hello}}]\n      {exec}\n"
+             command: ./plugin\n      args: [one, two]\n      env: [{{name: GREETING, value: hello}}, {{name: NOTHING, value: }}]\n      {exec}\n"
         );
         let path = folder.path().join("config");
         std::fs::write(&path, text).unwrap();
@@ -112,6 +112,11 @@ async fn a_plugin_gives_a_token() {
     // Arguments and environment.
     let script = format!("{} | sed s/X/$GREETING-$1-$2/", print(&credential(r#""token":"X""#)));
     assert_eq!(Plugin::new(&script).twice().await.unwrap()[0], "Bearer hello-one-two");
+    // A variable without a value is an empty one.
+    let exec = "interactiveMode: Never\n      provideClusterInfo: ~";
+    let script = format!("{} | sed s/X/${{NOTHING-unset}}-/", print(&credential(r#""token":"X""#)));
+    let plugin = Plugin::with("v1", exec, "server: 'http://in-process'", &script);
+    assert_eq!(plugin.twice().await.unwrap()[0], "Bearer -");
     // YAML is as good.
     let yaml =
         "apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\nstatus:\n  token: y\n";

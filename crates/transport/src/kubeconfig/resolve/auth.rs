@@ -72,15 +72,16 @@ fn plugin(
         return Err(malformed(place, "apiVersion", "is no known version of exec plugins"));
     }
     interactive(exec, &version, &place)?;
-    if exec.env.iter().flatten().any(|variable| variable.name.is_empty()) {
-        return Err(malformed(place, "env", "has a variable without a name"));
-    }
     // client-go: a command with a separator is a path beside the file, else it is looked up in PATH.
     let command = if command.contains('/') { beside(&place, command) } else { command.into() };
     let mut plugin = ExecPlugin::new(version, command);
-    plugin.args = exec.args.clone().unwrap_or_default();
-    for variable in exec.env.iter().flatten() {
-        plugin.env.push((variable.name.clone(), variable.value.0.clone()));
+    plugin.args.clone_from(&exec.args);
+    for variable in &exec.env {
+        let Some(name) = variable.name.clone().filter(|name| !name.is_empty()) else {
+            return Err(malformed(place, "env", "has a variable without a name"));
+        };
+        let value = variable.value.as_ref().map(|value| value.0.clone()).unwrap_or_default();
+        plugin.env.push((name, value));
     }
     plugin.install_hint.clone_from(&exec.install_hint);
     if exec.provide_cluster_info == Some(true) {
@@ -114,7 +115,6 @@ fn interactive(exec: &Exec, version: &str, place: &Place) -> Result<(), Kubeconf
 }
 
 fn info(config: &Config, cluster: &Cluster) -> ClusterInfo {
-    let extensions = cluster.extensions.iter().flatten();
     ClusterInfo {
         server: cluster.server.as_ref().map(|server| server.value.clone()).unwrap_or_default(),
         tls_server_name: config.tls.server_name.clone(),
@@ -126,8 +126,10 @@ fn info(config: &Config, cluster: &Cluster) -> ClusterInfo {
             .map(|url| url.value.0.clone())
             .filter(|url| !url.expose_secret().is_empty()),
         disable_compression: config.compression == Compression::Never,
-        config: extensions
-            .filter(|extension| extension.name == EXEC_EXTENSION)
+        config: cluster
+            .extensions
+            .iter()
+            .filter(|extension| extension.name.as_deref() == Some(EXEC_EXTENSION))
             .map(|extension| extension.extension.clone())
             .next(),
     }
