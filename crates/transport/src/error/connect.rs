@@ -37,6 +37,12 @@ pub enum ConnectError {
         /// How long.
         limit: Duration,
     },
+    /// The task that opened it has ended: a resolver panicked, or the runtime that it ran on shuts down.
+    #[error("{address}: the task that opened the connection has ended early")]
+    EndedEarly {
+        /// Host and port.
+        address: String,
+    },
     /// The proxy cannot be reached.
     #[error("proxy {proxy} cannot be used")]
     ProxyUnreachable {

@@ -285,6 +285,11 @@ impl Dialer {
         }
     }
 
+    /// Why there is no connection if the task that opens it ends before it has an outcome.
+    pub(super) fn ended_early(&self) -> ConnectError {
+        ConnectError::EndedEarly { address: self.shown.clone() }
+    }
+
     fn no_http(&self, error: impl Into<BoxError>) -> ConnectError {
         ConnectError::Http { address: self.shown.clone(), source: error.into() }
     }

@@ -11,7 +11,7 @@ use super::Inner;
 use super::dial::Connected;
 use crate::error::{ConnectError, Shared};
 
-/// A connection being opened, by a task of the pool. Dropped in between, it makes room for the next.
+/// A connection being opened, by a task of the pool.
 pub(super) struct Dialing {
     pool: Weak<Inner>,
     watch: bool,
@@ -24,8 +24,13 @@ impl Dialing {
     }
 
     pub(super) fn finish(mut self, connected: Result<Connected, ConnectError>) {
+        self.end(|_| connected);
+    }
+
+    fn end(&mut self, connected: impl FnOnce(&Inner) -> Result<Connected, ConnectError>) {
         self.done = true;
         let Some(pool) = self.pool.upgrade() else { return };
+        let connected = connected(&pool);
         let track = pool.track(self.watch);
         let mut lane = track.lane.lock();
         match connected {
@@ -43,14 +48,12 @@ impl Dialing {
     }
 }
 
+/// A task that ends early has failed: were it as if it had never begun, those who wait would begin the next at once, and do
+/// nothing else where a resolver always panics.
 impl Drop for Dialing {
     fn drop(&mut self) {
-        if !self.done
-            && let Some(pool) = self.pool.upgrade()
-        {
-            let track = pool.track(self.watch);
-            track.lane.lock().abandoned();
-            track.changed.notify_one();
+        if !self.done {
+            self.end(|pool| Err(pool.dialer.ended_early()));
         }
     }
 }

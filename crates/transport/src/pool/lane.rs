@@ -201,11 +201,6 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.failure = Some(error);
     }
 
-    /// Opening a connection ended without an outcome.
-    pub(super) fn abandoned(&mut self) {
-        self.dialing -= 1;
-    }
-
     /// A request on an HTTP/2 connection is over.
     pub(super) fn released_http2(&mut self, id: u64) {
         self.http2.retain(|connection| !connection.sender.is_closed());

@@ -54,7 +54,7 @@ async fn as_many_connections_are_opened_as_are_needed() {
         assert!(dial(&mut lane, now, 9));
     }
     assert!(!dial(&mut lane, now, 9), "four are all that may be open");
-    lane.abandoned();
+    lane.failed(1);
     assert!(dial(&mut lane, now, 9));
 }
 

@@ -103,6 +103,31 @@ async fn a_connection_is_opened_whatever_becomes_of_who_wanted_it() {
     }
 }
 
+/// Not begun anew at once, and for ever.
+#[tokio::test]
+async fn a_resolver_that_panics_is_a_failure() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut config = Config::new("http://server.test:80").unwrap();
+    let count = Arc::clone(&asked);
+    config.resolver = Resolver::new(move |_, _| {
+        let count = Arc::clone(&count);
+        async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            panic!("expected by this test")
+        }
+    });
+    let transport = Transport::connect(config).unwrap();
+    let error = timeout(SOON, transport.oneshot(get("a"))).await.unwrap().unwrap_err();
+    let error = kubestrata_api_types::cause_ref::<crate::TransportError>(&*error).unwrap();
+    assert!(error.is_unsent());
+    let crate::TransportError::Connect(error) = error else { panic!("{error:?}") };
+    assert_eq!(
+        error.get().to_string(),
+        "server.test:80: the task that opened the connection has ended early"
+    );
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
 /// Takes HTTP/2 connections, and breaks each after so many answers, when it has the next request. Counts requests.
 async fn breaking(after: usize) -> (Config, Arc<AtomicUsize>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
