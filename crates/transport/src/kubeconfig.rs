@@ -2,6 +2,8 @@
 
 mod encoding;
 mod error;
+mod file;
+mod merge;
 mod model;
 mod resolve;
 mod tree;
@@ -20,9 +22,6 @@ pub use self::error::{KubeconfigError, Place};
 use self::model::{Cluster, Context, File, User};
 use self::tree::Node;
 pub use self::write::EntryName;
-
-/// The largest kubeconfig file that is read, in bytes. Real ones hold some certificates per cluster.
-const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// One kubeconfig, merged from one or several files.
 ///
@@ -44,8 +43,8 @@ struct Document {
     text: SecretString,
     /// All that the text says.
     tree: Node,
-    /// Whether the file does not have this text yet.
-    changed: bool,
+    /// What the file said when it was read, if this has been changed since.
+    loaded: Option<Node>,
 }
 
 /// One named entry, and the file and line it comes from.
@@ -61,7 +60,7 @@ impl Kubeconfig {
     ///
     /// The file cannot be read, or is no kubeconfig.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, KubeconfigError> {
-        Self::parse(&text_of(path.as_ref())?, path.as_ref())
+        Self::parse(&file::read(path.as_ref())?, path.as_ref())
     }
 
     /// Reads several files and merges them: the first file that names a cluster, user, context or current context wins
@@ -79,7 +78,7 @@ impl Kubeconfig {
             if documents.iter().any(|known: &Document| known.path == path) {
                 continue;
             }
-            match text_of(path).and_then(|text| Document::parse(&text, path)) {
+            match file::read(path).and_then(|text| Document::parse(&text, path)) {
                 Ok(document) => documents.push(document),
                 Err(KubeconfigError::Read { path, source })
                     if source.kind() == std::io::ErrorKind::NotFound =>
@@ -178,21 +177,11 @@ fn add<T: Default>(
     Ok(())
 }
 
-fn text_of(path: &Path) -> Result<String, KubeconfigError> {
-    let failed = |source| KubeconfigError::Read { path: path.to_owned(), source };
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(KubeconfigError::TooLarge { path: path.to_owned(), limit: FILE_BYTES_MAX });
-    }
-    let bytes = std::fs::read(path).map_err(failed)?;
-    encoding::decode(bytes).ok_or_else(|| KubeconfigError::Encoding { path: path.to_owned() })
-}
-
 impl Document {
     fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = model::parse(text, path)?.unwrap_or(Node::Null);
-        Ok(Self { path: path.to_owned(), text: text.into(), tree, changed: false })
+        Ok(Self { path: path.to_owned(), text: text.into(), tree, loaded: None })
     }
 }
 

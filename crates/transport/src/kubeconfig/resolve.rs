@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_saphyr::Spanned;
 
@@ -169,10 +170,14 @@ fn pem(
     from: &Place,
 ) -> Result<Option<Pem>, KubeconfigError> {
     if let Some((text, place)) = data.filter(|(text, _)| !text.is_empty()) {
-        let compact: String = text.split_ascii_whitespace().collect();
-        let bytes =
-            STANDARD.decode(&compact).map_err(|_| malformed(place, field, "is not base64"))?;
-        return Ok(Some(Pem::inline(bytes)));
+        // A key among others: what it passes through is wiped, and allocated once.
+        let mut compact = Zeroizing::new(Vec::with_capacity(text.len()));
+        compact.extend(text.bytes().filter(|byte| !byte.is_ascii_whitespace()));
+        let mut bytes = Zeroizing::new(vec![0; compact.len().div_ceil(4) * 3]);
+        let length = STANDARD
+            .decode_slice(&*compact, &mut bytes)
+            .map_err(|_| malformed(place, field, "is not base64"))?;
+        return Ok(Some(Pem::inline(&bytes[..length])));
     }
     Ok(file.filter(|file| !file.is_empty()).map(|file| Pem::file(beside(from, file))))
 }

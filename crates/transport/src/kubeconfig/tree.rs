@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
@@ -48,23 +49,41 @@ impl Node {
         }
     }
 
+    /// The entries of a list; none of anything else.
+    pub(super) fn items(&self) -> &[Self] {
+        if let Self::List(items) = self { items } else { &[] }
+    }
+
+    /// The field `name` of an entry: empty if it has none, as for Go.
+    pub(super) fn name(&self) -> String {
+        match self.get("name") {
+            None | Some(Self::Null) => String::new(),
+            Some(Self::Text(text)) => text.expose_secret().to_owned(),
+            Some(other) => other.scalar_text(),
+        }
+    }
+
     /// The entry of a list whose field `name` is this.
     pub(super) fn named(&mut self, name: &str) -> Option<&mut Self> {
         let Self::List(items) = self else { return None };
-        items.iter_mut().find(|item| match item.get("name") {
-            Some(Self::Text(text)) => text.expose_secret() == name,
-            _ => false,
-        })
+        items.iter_mut().find(|item| item.name() == name)
     }
 
     /// YAML in block style, that any reader of YAML 1.1 and 1.2 takes for the same values.
     pub(super) fn render(&self) -> SecretString {
-        let mut out = String::new();
+        let mut out = Buffer::default();
         self.block(0, &mut out);
-        out.into()
+        out.0.as_str().into()
     }
 
-    fn block(&self, depth: usize, out: &mut String) {
+    /// A scalar that is no text, as it is written.
+    fn scalar_text(&self) -> String {
+        let mut out = Buffer::default();
+        self.inline(&mut out);
+        out.0.as_str().to_owned()
+    }
+
+    fn block(&self, depth: usize, out: &mut Buffer) {
         match self {
             Self::Map(entries) if !entries.is_empty() => {
                 for (n, (key, value)) in entries.iter().enumerate() {
@@ -93,7 +112,7 @@ impl Node {
         }
     }
 
-    fn behind_key(&self, depth: usize, out: &mut String) {
+    fn behind_key(&self, depth: usize, out: &mut Buffer) {
         match self {
             Self::Map(entries) if !entries.is_empty() => {
                 out.push('\n');
@@ -113,7 +132,7 @@ impl Node {
         }
     }
 
-    fn inline(&self, out: &mut String) {
+    fn inline(&self, out: &mut Buffer) {
         match self {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -132,14 +151,33 @@ impl Node {
     }
 }
 
-fn indent(depth: usize, out: &mut String) {
+/// A text that is wiped, also where it was before it grew.
+#[derive(Default)]
+struct Buffer(Zeroizing<String>);
+
+impl Buffer {
+    fn push_str(&mut self, text: &str) {
+        if self.0.capacity() - self.0.len() < text.len() {
+            let room = (self.0.len() + text.len()) * 2;
+            let old = std::mem::replace(&mut self.0, Zeroizing::new(String::with_capacity(room)));
+            self.0.push_str(&old);
+        }
+        self.0.push_str(text);
+    }
+
+    fn push(&mut self, c: char) {
+        self.push_str(c.encode_utf8(&mut [0; 4]));
+    }
+}
+
+fn indent(depth: usize, out: &mut Buffer) {
     for _ in 0..depth {
         out.push_str("  ");
     }
 }
 
 /// Text as it is where nothing can take it for something else, and in quotes otherwise.
-fn scalar(text: &str, out: &mut String) {
+fn scalar(text: &str, out: &mut Buffer) {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._@+=-:".contains(&byte))
         && !text.ends_with(':')
@@ -166,6 +204,22 @@ fn scalar(text: &str, out: &mut String) {
         }
     }
     out.push('"');
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(one), Self::Bool(other)) => one == other,
+            (Self::Unsigned(one), Self::Unsigned(other)) => one == other,
+            (Self::Signed(one), Self::Signed(other)) => one == other,
+            (Self::Float(one), Self::Float(other)) => one == other,
+            (Self::Text(one), Self::Text(other)) => one.expose_secret() == other.expose_secret(),
+            (Self::List(one), Self::List(other)) => one == other,
+            (Self::Map(one), Self::Map(other)) => one == other,
+            _ => false,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -241,14 +295,12 @@ struct Key(String);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut text = String::new();
         match Node::deserialize(deserializer)? {
-            Node::Text(key) => key.expose_secret().clone_into(&mut text),
+            Node::Text(key) => Ok(Self(key.expose_secret().to_owned())),
             Node::List(_) | Node::Map(_) => {
-                return Err(serde::de::Error::custom("a key that is no scalar"));
+                Err(serde::de::Error::custom("a key that is no scalar"))
             }
-            scalar => scalar.inline(&mut text),
+            scalar => Ok(Self(scalar.scalar_text())),
         }
-        Ok(Self(text))
     }
 }

@@ -1,10 +1,9 @@
 //! Changing a kubeconfig, and writing it back.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-
 use secrecy::ExposeSecret as _;
 
+use super::file::{self, Lock};
+use super::merge::merge;
 use super::tree::Node;
 use super::{Document, Kubeconfig, KubeconfigError};
 
@@ -106,10 +105,15 @@ impl Kubeconfig {
         };
         let mut tree = old.tree.clone();
         change(&mut tree);
-        let (path, text) = (old.path.clone(), tree.render());
+        let loaded = old.loaded.clone().unwrap_or_else(|| old.tree.clone());
         // Read again as anybody would read it: what cannot be understood must not be written.
-        let mut document = Document::parse(text.expose_secret(), &path)?;
-        document.changed = true;
+        let mut document = Document::parse(tree.render().expose_secret(), &old.path)?;
+        document.loaded = Some(loaded);
+        self.replace(index, document)
+    }
+
+    /// Another document in the place of this one. Nothing has changed if that cannot be.
+    fn replace(&mut self, index: usize, document: Document) -> Result<(), KubeconfigError> {
         let mut documents = std::mem::take(&mut self.documents);
         let old = std::mem::replace(&mut documents[index], document);
         match Self::of(documents) {
@@ -125,73 +129,50 @@ impl Kubeconfig {
         }
     }
 
-    /// Writes the files that have been changed. All that was in them stays, but for comments and the form of the text,
-    /// which becomes UTF-8 in block style; a file that has not been changed is not touched.
+    /// Writes what has been changed into its files. All that was in them stays, but for comments and the form of the text,
+    /// which becomes UTF-8 in block style; a file in which nothing has been changed is not touched.
     ///
-    /// A file is replaced in one step, with the permissions that it has, under the lock that kubectl takes
-    /// (`config.lock` beside it).
+    /// What others have written meanwhile stays too, and is here from then on: a file is read again, and gets the entries
+    /// (clusters, users, contexts, and whatever else is at the top) that are not as they were when it was read first. An
+    /// entry that others have changed as well is as it is here. One that is no longer there comes
+    /// back if it has been changed here.
+    ///
+    /// A file is replaced in one step, with the owner and permissions that it has, under the lock that kubectl takes
+    /// (`config.lock` beside it). One that does not exist is made with the permissions 0600.
     ///
     /// # Errors
     ///
-    /// A file is locked or cannot be written. It is as it was then, and files before it are written.
+    /// A file is locked, cannot be read or written, or is no kubeconfig any more. It is as it was then, and files before it
+    /// are written.
     pub fn save(&mut self) -> Result<(), KubeconfigError> {
-        for document in self.documents.iter_mut().filter(|document| document.changed) {
-            document.save()?;
-            document.changed = false;
+        for index in 0..self.documents.len() {
+            if let Some(loaded) = &self.documents[index].loaded {
+                let saved = self.documents[index].save(loaded)?;
+                self.replace(index, saved)?;
+            }
         }
         Ok(())
     }
 }
 
-/// Removes the lock when dropped.
-struct Lock(PathBuf);
-
-impl Lock {
-    fn take(path: &Path) -> Result<Self, KubeconfigError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let name = PathBuf::from(name);
-        match std::fs::OpenOptions::new().write(true).create_new(true).open(&name) {
-            Ok(_) => Ok(Self(name)),
-            Err(source) => Err(KubeconfigError::Locked { lock: name, source }),
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // One that cannot be removed is told to the next who wants it.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 impl Document {
-    fn save(&self) -> Result<(), KubeconfigError> {
-        let failed = |source| KubeconfigError::Write { path: self.path.clone(), source };
+    /// Writes what differs from `loaded`, and returns what the file says then.
+    fn save(&self, loaded: &Node) -> Result<Self, KubeconfigError> {
         let _lock = Lock::take(&self.path)?;
-        // Through links: the file that is meant is replaced, not the link to it.
-        let target = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let mut name = target.as_os_str().to_owned();
-        name.push(".new");
-        let new = PathBuf::from(name);
-        let written = self.write(&new, &target);
-        if written.is_err() {
-            let _ = std::fs::remove_file(&new);
-        }
-        written.map_err(failed)
-    }
-
-    fn write(&self, new: &Path, target: &Path) -> std::io::Result<()> {
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(new)?;
-        file.write_all(self.text.expose_secret().as_bytes())?;
-        if let Ok(old) = std::fs::metadata(target) {
-            file.set_permissions(old.permissions())?;
-        }
-        file.sync_all()?;
-        std::fs::rename(new, target)
+        let tree = match file::read(&self.path) {
+            Ok(text) => merge(loaded, &self.tree, Self::parse(&text, &self.path)?.tree),
+            Err(KubeconfigError::Read { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                self.tree.clone()
+            }
+            Err(error) => return Err(error),
+        };
+        let merged = Self::parse(tree.render().expose_secret(), &self.path)?;
+        // What others have written need not be what a kubeconfig may say.
+        let mut alone = Kubeconfig::of(vec![merged]).map_err(|(_, error)| error)?;
+        let merged = alone.documents.pop().expect("it is of one document");
+        file::replace(&self.path, merged.text.expose_secret())?;
+        Ok(merged)
     }
 }

@@ -160,6 +160,137 @@ fn what_cannot_be_is_not_written() {
 }
 
 #[test]
+fn what_others_write_meanwhile_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    let written = || std::fs::read_to_string(&path).unwrap();
+    write(
+        "current-context: a\npreferences: {colors: true}\ngone: 1\n\
+         clusters: [{name: a, cluster: {server: 'https://a'}}]\n\
+         users:\n- {name: one, user: {token: t1}}\n- {name: two, user: {token: t2}}\n- {name: three, user: {token: t3}}\n\
+         contexts: [{name: a, context: {cluster: a, user: one}}, {name: b, context: {cluster: a}}]\n",
+    );
+    let mut ours = Kubeconfig::read(&path).unwrap();
+    ours.set_current_context("b").unwrap();
+    ours.set(EntryName::User("two"), &["token"], Some("ours")).unwrap();
+    ours.set(EntryName::User("three"), &["token"], Some("ours")).unwrap();
+    ours.set(EntryName::Context("new"), &["cluster"], Some("a")).unwrap();
+    // Others change one and two, remove three, and add what nobody had; and the contexts are all gone.
+    write(
+        "current-context: a\npreferences: {colors: false}\nmore: [1]\n\
+         clusters: [{name: a, cluster: {server: 'https://a2'}}, {name: z, cluster: {server: 'https://z'}}]\n\
+         users:\n- {name: four, user: {token: theirs}}\n- {name: two, user: {username: theirs}}\n- {name: one, user: {token: theirs}}\n\
+         contexts: ~\n",
+    );
+    ours.save().unwrap();
+    let want = "current-context: b\npreferences:\n  colors: false\nmore:\n- 1\n\
+        clusters:\n- name: a\n  cluster:\n    server: \"https://a2\"\n- name: z\n  cluster:\n    server: \"https://z\"\n\
+        users:\n- name: four\n  user:\n    token: theirs\n- name: two\n  user:\n    token: ours\n\
+        - name: one\n  user:\n    token: theirs\n- name: three\n  user:\n    token: ours\n\
+        contexts:\n- name: new\n  context:\n    cluster: a\n";
+    assert_eq!(show(&tree(&written())), show(&tree(want)), "{}", written());
+    // It is known here too, and what was changed before is no change any more.
+    assert_eq!(ours.contexts().collect::<Vec<_>>(), ["new"]);
+    assert_eq!(ours.config(Some("new")).unwrap().server, "https://a2");
+    write(&written().replace("token: ours", "token: later"));
+    ours.set(EntryName::Context("new"), &["namespace"], Some("ns")).unwrap();
+    ours.save().unwrap();
+    assert_eq!(
+        written(),
+        format!("{want}    namespace: ns\n")
+            .replace("token: ours", "token: later")
+            .replace('"', "")
+    );
+
+    // What they have broken is told, and not made worse.
+    ours.set(EntryName::Context("new"), &["namespace"], Some("m")).unwrap();
+    for broken in ["users: [", "users: {}", "users: [{name: a}, {name: a}]"] {
+        write(broken);
+        let error = ours.save().unwrap_err();
+        assert!(matches!(error, KubeconfigError::Malformed { .. }), "{error}");
+        assert_eq!(written(), broken);
+    }
+    // A file that is gone is made, with all that was in it.
+    std::fs::remove_file(&path).unwrap();
+    ours.save().unwrap();
+    assert!(written().contains("token: theirs") && written().contains("namespace: m"));
+}
+
+/// Many programs, each with a user of its own, as `kubectl config set-credentials`.
+#[test]
+fn writers_at_a_time_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, RICH).unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let path = &path;
+            scope.spawn(move || {
+                let mut file = Kubeconfig::read(path).unwrap();
+                for n in 0..10 {
+                    let name = format!("user-{writer}-{n}");
+                    file.set(EntryName::User(&name), &["token"], Some(&name)).unwrap();
+                    while let Err(error) = file.save() {
+                        assert!(matches!(error, KubeconfigError::Locked { .. }), "{error}");
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    let written = tree(&std::fs::read_to_string(&path).unwrap());
+    assert_eq!(written.get("users").unwrap().items().len(), 41);
+}
+
+#[test]
+fn what_is_written_is_nobody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let allow = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // In a folder that is not there yet.
+    let path = folder.path().join(".kube/config");
+    let mut file = Kubeconfig::parse(RICH, &path).unwrap();
+    file.set_current_context("other").unwrap();
+    file.save().unwrap();
+    assert_eq!(mode(&path), 0o600);
+    // Somebody was ended while he wrote, and had less care.
+    let new = folder.path().join(".kube/config.new");
+    std::fs::write(&new, "old").unwrap();
+    allow(&new, 0o666);
+    let open = std::fs::File::open(&new).unwrap();
+    file.set_current_context("dev").unwrap();
+    file.save().unwrap();
+    assert_eq!((mode(&path), new.exists()), (0o600, false));
+    assert_eq!(std::io::read_to_string(open).unwrap(), "old");
+    // Or made a link of it, to have something else overwritten.
+    let other = folder.path().join("other");
+    std::fs::write(&other, "other").unwrap();
+    std::os::unix::fs::symlink(&other, &new).unwrap();
+    allow(&path, 0o400);
+    file.set_current_context("other").unwrap();
+    file.save().unwrap();
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "other");
+    assert_eq!((mode(&path), new.exists()), (0o400, false));
+    // The file may be a link, which stays.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let mut linked = Kubeconfig::read(&link).unwrap();
+    linked.set_current_context("dev").unwrap();
+    linked.save().unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(Kubeconfig::read(&path).unwrap().current_context(), Some("dev"));
+}
+
+#[test]
+fn a_file_has_a_size_even_if_it_does_not_tell() {
+    let error = Kubeconfig::read("/dev/zero").unwrap_err();
+    assert!(matches!(error, KubeconfigError::TooLarge { limit: 16_777_216, .. }), "{error}");
+}
+
+#[test]
 fn keys_that_are_no_text_become_text() {
     let file =
         Kubeconfig::parse("x: {1: a, true: b, -2.5: c, ~: d}\ncontexts: []\n", Path::new("x"));
