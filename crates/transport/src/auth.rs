@@ -1,5 +1,6 @@
 //! Who we are: credentials, and how they reach a request.
 
+mod blocking;
 mod exec;
 mod file;
 mod header;

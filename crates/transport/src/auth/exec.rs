@@ -18,6 +18,7 @@ pub(crate) use self::info::ClusterInfo;
 pub(crate) use self::meters::Meters;
 use self::meters::Run;
 use super::AuthError;
+use super::blocking::Blocking;
 use super::source::Made;
 
 /// How much a plugin may print, in bytes.
@@ -32,6 +33,7 @@ pub(crate) struct ExecPlugin {
     pub(crate) install_hint: Option<String>,
     /// What the plugin is told of the server, if the kubeconfig says `provideClusterInfo`.
     pub(crate) cluster: Option<ClusterInfo>,
+    starting: Blocking,
 }
 
 /// Shows the program only: arguments can be secrets too.
@@ -50,6 +52,7 @@ impl ExecPlugin {
             env: Vec::new(),
             install_hint: None,
             cluster: None,
+            starting: Blocking::default(),
         }
     }
 
@@ -121,8 +124,7 @@ async fn command(plugin: &ExecPlugin) -> Result<Command, AuthError> {
 /// Starts the process on a thread where it may take its time: to copy the tables of a large process, and to find the
 /// program on a slow disk, can take longer than a worker of the runtime may stand still.
 async fn spawn(mut command: Command, plugin: &ExecPlugin) -> Result<Child, AuthError> {
-    let started = tokio::task::spawn_blocking(move || command.spawn()).await;
-    let started = started.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    let started = plugin.starting.run(move || command.spawn()).await;
     started.map_err(|error| AuthError::Exec {
         command: plugin.command.clone(),
         problem: error.to_string(),

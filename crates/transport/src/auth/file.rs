@@ -6,17 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::zeroize::Zeroizing;
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 
 use super::AuthError;
+use super::blocking::Blocking;
 
 /// The largest token file that is read, in bytes: a server takes no header as large as that.
 const FILE_BYTES_MAX: usize = 1 << 20;
-
-/// How many readings of one file may hang. More than one, so that a file which takes the place of one that hangs is seen; and
-/// each holds a thread of the runtime's.
-const READINGS_MAX: usize = 4;
 
 /// The text of a token, wiped when dropped.
 pub(super) type Token = Zeroizing<String>;
@@ -27,21 +22,21 @@ pub(super) type Token = Zeroizing<String>;
 pub(super) struct TokenFile {
     path: Arc<PathBuf>,
     limit: Duration,
-    /// Those that nobody waits for any more, and which may hang; and the last.
-    readings: Mutex<Vec<JoinHandle<io::Result<Token>>>>,
+    readings: Blocking,
 }
 
 impl TokenFile {
     /// A file whose reading is waited for as long as `limit`.
     pub(super) fn new(path: Arc<PathBuf>, limit: Duration) -> Self {
-        Self { path, limit, readings: Mutex::default() }
+        Self { path, limit, readings: Blocking::default() }
     }
 
-    /// What it says now, without the white space around it. Cancel-safe: a reading goes on, and the next call knows of it.
+    /// What it says now, without the white space around it. Cancel-safe.
     pub(super) async fn read(&self) -> Result<Token, AuthError> {
         let path = || (*self.path).clone();
-        let read = tokio::time::timeout(self.limit, self.reading()).await;
-        let limit = self.limit;
+        let (file, limit) = (Arc::clone(&self.path), self.limit);
+        let read = self.readings.run(move || text_of(&file));
+        let read = tokio::time::timeout(limit, read).await;
         let read = read.map_err(|_| AuthError::TokenFileTimeout { path: path(), limit })?;
         let failed = |source| AuthError::TokenFile { path: path(), source: Arc::new(source) };
         let token = read.map_err(failed)?;
@@ -49,21 +44,6 @@ impl TokenFile {
             return Err(AuthError::EmptyTokenFile { path: path() });
         }
         Ok(token)
-    }
-
-    async fn reading(&self) -> io::Result<Token> {
-        let mut readings = self.readings.lock().await;
-        // What an earlier call did not wait for is as old as that call.
-        readings.retain(|reading| !reading.is_finished());
-        if readings.len() < READINGS_MAX {
-            let path = Arc::clone(&self.path);
-            readings.push(tokio::task::spawn_blocking(move || text_of(&path)));
-        }
-        let last = readings.last_mut().expect("there is one, as there may be more than none");
-        let read = last.await;
-        // It must not be polled again.
-        readings.pop();
-        read.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 }
 
