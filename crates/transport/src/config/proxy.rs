@@ -6,9 +6,11 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::{HeaderValue, Uri};
+use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretSlice};
 
 pub use self::env::ProxyVariableError;
@@ -54,7 +56,9 @@ impl Proxy {
     ///
     /// No such URL, or credentials that the protocol cannot carry (SOCKS5: 1 to 255 bytes each).
     pub fn new(url: &str) -> Result<Self, ServerUrlError> {
-        let uri: Uri = url.trim().parse().map_err(|_| ServerUrlError::Malformed)?;
+        // Apart from the rest: what a URL is made of is not wiped.
+        let (url, credentials) = split(url.trim());
+        let uri: Uri = url.parse().map_err(|_| ServerUrlError::Malformed)?;
         let (scheme, port) = match uri.scheme_str() {
             Some("http") => (ProxyScheme::Http, 80),
             Some("https") => (ProxyScheme::Https, 443),
@@ -64,10 +68,9 @@ impl Proxy {
         let host = uri.host().filter(|host| !host.is_empty()).ok_or(ServerUrlError::Malformed)?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let endpoint = Endpoint { host: host.into(), port: uri.port_u16().unwrap_or(port) };
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let credentials = match authority.rsplit_once('@') {
+        let credentials = match credentials {
             None => None,
-            Some((text, _)) => Some(Credentials::parse(text).ok_or(ServerUrlError::Malformed)?),
+            Some(text) => Some(Credentials::parse(text).ok_or(ServerUrlError::Malformed)?),
         };
         let fits = |length: usize| (1..=255).contains(&length);
         if scheme == ProxyScheme::Socks5
@@ -113,7 +116,7 @@ impl Credentials {
     /// From `USER[:PASSWORD]`.
     fn parse(text: &str) -> Option<Self> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
-        Some(Self { user: decode(user)?, password: decode(password)?.into() })
+        Some(Self { user: decode(user)?.to_vec(), password: decode(password)?.to_vec().into() })
     }
 
     /// The value of `Proxy-Authorization`.
@@ -122,15 +125,31 @@ impl Credentials {
     }
 }
 
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
+/// A URL without `USER[:PASSWORD]@`, and that without the `@`.
+fn split(url: &str) -> (Cow<'_, str>, Option<&str>) {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    match url[start..end].rsplit_once('@') {
+        Some((credentials, _)) => {
+            let host = start + credentials.len() + 1;
+            (format!("{}{}", &url[..start], &url[host..]).into(), Some(credentials))
+        }
+        None => (url.into(), None),
+    }
+}
+
+/// Percent-decodes. `None` for what cannot stand in a URL.
+fn decode(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let mut out = Zeroizing::new(Vec::with_capacity(text.len()));
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let digits = [bytes.next()?, bytes.next()?];
-            out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-        } else {
-            out.push(byte);
+        match byte {
+            b'%' => {
+                let digits = [bytes.next()?, bytes.next()?];
+                out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+            }
+            b'!'..=b'~' => out.push(byte),
+            _ => return None,
         }
     }
     Some(out)

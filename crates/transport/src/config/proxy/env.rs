@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use http::Uri;
 use http::uri::Scheme;
+use secrecy::zeroize::Zeroizing;
 
 use super::{NoProxy, Proxy};
 use crate::config::{Config, ServerUrlError};
@@ -43,7 +44,8 @@ pub(in crate::config) fn from_variables(
     variable: &dyn Fn(&'static str) -> Option<OsString>,
 ) -> Result<Option<Proxy>, ProxyVariableError> {
     let text = |name: &'static str| {
-        let text = variable(name)?.into_string().ok()?;
+        // It can hold a password.
+        let text = Zeroizing::new(variable(name)?.into_string().ok()?);
         (!text.trim().is_empty()).then_some((name, text))
     };
     let https = server.scheme() == Some(&Scheme::HTTPS);
@@ -59,7 +61,7 @@ pub(in crate::config) fn from_variables(
         return Ok(None);
     }
     // Go: what has no scheme is a host and perhaps a port.
-    let url = if url.contains("://") { url } else { format!("http://{}", url.trim()) };
+    let url = if url.contains("://") { url } else { format!("http://{}", url.trim()).into() };
     let proxy = Proxy::new(&url);
     proxy.map(Some).map_err(|source| ProxyVariableError { variable: name, source })
 }

@@ -14,6 +14,7 @@ fn proxies_are_urls() {
         ("socks5://[fd00::1]", "socks5://[fd00::1]:1080"),
         ("socks5h://me:s3cret@p", "socks5://p:1080"),
         ("http://me:s3%63ret@p:3128", "http://p:3128"),
+        ("http://me@example.com:s3cret@p:3128/@x", "http://p:3128"),
     ] {
         let proxy = Proxy::new(url).unwrap();
         assert_eq!(
@@ -28,6 +29,8 @@ fn proxies_are_urls() {
         ("ftp://p", ServerUrlError::ProxyScheme),
         ("http://", ServerUrlError::Malformed),
         ("http://me:%zz@p", ServerUrlError::Malformed),
+        ("http://me:a b@p", ServerUrlError::Malformed),
+        ("http://me:s3cret@", ServerUrlError::Malformed),
         ("socks5://me@p", ServerUrlError::ProxyCredentials),
         (&long, ServerUrlError::ProxyCredentials),
     ] {
