@@ -17,13 +17,17 @@ use crate::wire::tell;
 /// The tower layer that puts `Authorization`, `Impersonate-*` and `User-Agent` on requests, and after an answer 401 tries once with new
 /// ones, where there is a source of them. That is safe for every verb: a server that answers 401 has done nothing.
 ///
+/// What a request says itself it keeps (client-go's round trippers): a user agent; credentials, beside which no others are got;
+/// and the user to act as, with all that belongs to him.
+///
 /// It fits any service of HTTP whose error can be made of an [`AuthError`], as a boxed error can, and whose bodies can be
 /// cloned. The certificate of a plugin is not for this layer but for connections, and only a
 /// [`Transport`](crate::Transport) shows it.
 #[derive(Debug, Clone)]
 pub struct AuthLayer {
     source: Arc<Source>,
-    headers: Arc<HeaderMap>,
+    user_agent: HeaderValue,
+    impersonation: Arc<HeaderMap>,
 }
 
 impl AuthLayer {
@@ -42,18 +46,19 @@ impl AuthLayer {
         impersonate: Option<&Impersonation>,
         user_agent: &str,
     ) -> Result<Self, AuthError> {
+        let value_of =
+            |text: &str, what| HeaderValue::from_str(text).map_err(|_| AuthError::Header { what });
+        let user_agent = value_of(user_agent, "user agent")?;
         let mut headers = HeaderMap::new();
         let mut add = |name: HeaderName, text: &str, what| {
-            let value = HeaderValue::from_str(text).map_err(|_| AuthError::Header { what })?;
-            headers.append(name, value);
+            headers.append(name, value_of(text, what)?);
             Ok(())
         };
-        add(USER_AGENT, user_agent, "user agent")?;
         if let Some(other) = impersonate {
             if other.user.is_empty() {
                 return Err(AuthError::NobodyToActAs);
             }
-            add(HeaderName::from_static("impersonate-user"), &other.user, "user name")?;
+            add(ACT_AS, &other.user, "user name")?;
             if let Some(uid) = &other.uid {
                 add(HeaderName::from_static("impersonate-uid"), uid, "uid")?;
             }
@@ -70,9 +75,12 @@ impl AuthLayer {
                 }
             }
         }
-        Ok(Self { source, headers: Arc::new(headers) })
+        Ok(Self { source, user_agent, impersonation: Arc::new(headers) })
     }
 }
+
+/// Whom to act as.
+const ACT_AS: HeaderName = HeaderName::from_static("impersonate-user");
 
 /// Percent-encodes every byte that is not allowed in a header name, and the percent sign itself.
 fn escape(key: &str) -> String {
@@ -123,10 +131,17 @@ where
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let AuthLayer { source, headers } = self.layer.clone();
+        let AuthLayer { source, user_agent, impersonation } = self.layer.clone();
         Box::pin(async move {
-            for (name, value) in headers.iter() {
-                request.headers_mut().append(name, value.clone());
+            let headers = request.headers_mut();
+            headers.entry(USER_AGENT).or_insert(user_agent);
+            if !headers.contains_key(ACT_AS) {
+                for (name, value) in impersonation.iter() {
+                    headers.append(name, value.clone());
+                }
+            }
+            if headers.contains_key(AUTHORIZATION) {
+                return inner.call(request).await;
             }
             tell(&request, Phase::Credentials);
             let credential = source.get(None).await?;

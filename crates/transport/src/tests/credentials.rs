@@ -178,6 +178,45 @@ async fn nobody_is_acted_as_without_a_name() {
     assert!(matches!(cause_ref(&error), Some(AuthError::NobodyToActAs)), "{error:?}");
 }
 
+/// client-go's round trippers.
+#[tokio::test]
+async fn a_request_keeps_what_it_says_itself() {
+    use tower::Layer as _;
+    let mut config = Config::in_process().auth(Auth::token_file("/no/such/token"));
+    config.user_agent = "ours".to_owned();
+    config.impersonate = Some(Impersonation {
+        user: "jane".to_owned(),
+        groups: vec!["dev".to_owned()],
+        ..Impersonation::default()
+    });
+    let layer = crate::AuthLayer::new(&config).unwrap();
+    let inner = tower::service_fn(|request: http::Request<()>| async move {
+        let names = ["authorization", "user-agent", "impersonate-user", "impersonate-group"];
+        let all = |name| request.headers().get_all(name).iter().collect::<Vec<_>>();
+        let shown = names.map(|name| format!("{:?}", all(name))).join(" ");
+        let code = if shown.contains("refused") { 401 } else { 200 };
+        let response = http::Response::builder().status(code).body(shown).unwrap();
+        Ok::<_, kubestrata_api_types::BoxError>(response)
+    });
+    let service = layer.layer(inner);
+    let send = async |headers: &[(&str, &str)]| {
+        let mut request = http::Request::builder();
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let sent = service.clone().oneshot(request.body(()).unwrap()).await;
+        sent.map(http::Response::into_body).map_err(|error| error.to_string())
+    };
+    let own = ("authorization", "Bearer own");
+    let shown = send(&[own]).await.unwrap();
+    assert_eq!(shown, r#"["Bearer own"] ["ours"] ["jane"] ["dev"]"#);
+    let shown = send(&[own, ("user-agent", "theirs"), ("impersonate-user", "joe")]).await.unwrap();
+    assert_eq!(shown, r#"["Bearer own"] ["theirs"] ["joe"] []"#);
+    let shown = send(&[("authorization", "refused")]).await.unwrap();
+    assert_eq!(shown, r#"["refused"] ["ours"] ["jane"] ["dev"]"#);
+    assert!(send(&[]).await.unwrap_err().contains("/no/such/token"));
+}
+
 /// The layer in a stack that is not ours: another body, and boxed errors.
 #[tokio::test]
 async fn credentials_fit_a_foreign_stack() {
