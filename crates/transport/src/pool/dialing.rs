@@ -24,24 +24,25 @@ impl Dialing {
     }
 
     pub(super) fn finish(mut self, connected: Result<Connected, ConnectError>) {
-        self.end(|_| connected);
+        self.end(Some(connected));
     }
 
-    fn end(&mut self, connected: impl FnOnce(&Inner) -> Result<Connected, ConnectError>) {
+    /// `None` for a task that ends early.
+    fn end(&mut self, connected: Option<Result<Connected, ConnectError>>) {
         self.done = true;
         let Some(pool) = self.pool.upgrade() else { return };
-        let connected = connected(&pool);
         let track = pool.track(self.watch);
         let mut lane = track.lane.lock();
         match connected {
-            Ok(Connected::Http1(sender)) => {
+            None => lane.failed(Shared::new(pool.dialer.ended_early())),
+            Some(Ok(Connected::Http1(sender))) => {
                 if lane.opened_http1(sender, Instant::now()) {
                     let idle = pool.timeouts.idle;
                     pool.tasks.spawner().execute(expire_idle(self.pool.clone(), self.watch, idle));
                 }
             }
-            Ok(Connected::Http2(sender)) => lane.opened_http2(sender, track.waiting() > 0),
-            Err(error) => lane.failed(Shared::new(error)),
+            Some(Ok(Connected::Http2(sender))) => lane.opened_http2(sender, track.waiting() > 0),
+            Some(Err(error)) => lane.failed(Shared::new(error)),
         }
         drop(lane);
         track.changed.notify_one();
@@ -53,7 +54,7 @@ impl Dialing {
 impl Drop for Dialing {
     fn drop(&mut self) {
         if !self.done {
-            self.end(|pool| Err(pool.dialer.ended_early()));
+            self.end(None);
         }
     }
 }
