@@ -4,14 +4,22 @@
 //! waited for. On a runtime of several threads each that is woken beside another also wakes a thread to share the work,
 //! which for a request of some microseconds costs more than doing it. So they all are parts of one task here, which polls
 //! those that are woken and no others.
+//!
+//! The parts wake each other all the time. For the runtime that were a task that wakes itself: it would be put into the
+//! queue once more, and another thread be woken to look for it. So parts have wakers of their own, which wake the task only
+//! where it is not at work.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
+
+/// How often the task looks for parts that were woken meanwhile before it lets others have a turn.
+const ROUNDS_MAX: usize = 8;
 
 type Member = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -20,23 +28,19 @@ type Member = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Debug, Clone)]
 pub(super) struct Crew(Weak<Gate>);
 
-/// Members that are not polled yet.
-#[derive(Default)]
+/// Members that are not polled yet. Not a part of wakers, which others keep.
+#[derive(Debug)]
 struct Gate {
-    new: Mutex<New>,
-    task: AtomicWaker,
+    new: Mutex<Newcomers>,
+    bell: Arc<Bell>,
 }
 
 #[derive(Default)]
-struct New {
-    members: Vec<Member>,
-    /// Whether the crew is at work, and will look here before it rests.
-    seen: bool,
-}
+struct Newcomers(Vec<Member>);
 
-impl std::fmt::Debug for Gate {
+impl std::fmt::Debug for Newcomers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Gate")
+        f.write_str("Newcomers")
     }
 }
 
@@ -46,32 +50,83 @@ where
 {
     fn execute(&self, future: F) {
         if let Some(gate) = self.0.upgrade() {
-            let mut new = gate.new.lock();
-            new.members.push(Box::pin(future));
-            // Most join from within, as hyper takes a request in: to wake the task that runs would have it run once more.
-            let seen = new.seen;
-            drop(new);
-            if !seen {
-                gate.task.wake();
-            }
+            gate.new.lock().0.push(Box::pin(future));
+            gate.bell.ring();
         }
+    }
+}
+
+/// The task as its parts see it.
+#[derive(Debug, Default)]
+struct Desk {
+    task: AtomicWaker,
+    /// Whether the task is at work, and will look at the bells before it rests. SeqCst, as the bells: who rings looks here
+    /// after that, and the task at the bells after it has gone to rest, so that one of them sees the other.
+    busy: AtomicBool,
+}
+
+/// The waker of a part.
+#[derive(Debug)]
+struct Bell {
+    rung: AtomicBool,
+    desk: Arc<Desk>,
+}
+
+impl Bell {
+    /// One that is rung: every part has a first turn.
+    fn new(desk: &Arc<Desk>) -> Arc<Self> {
+        Arc::new(Self { rung: AtomicBool::new(true), desk: Arc::clone(desk) })
+    }
+
+    fn ring(&self) {
+        self.rung.store(true, Ordering::SeqCst);
+        if !self.desk.busy.load(Ordering::SeqCst) {
+            self.desk.task.wake();
+        }
+    }
+
+    fn is_rung(&self) -> bool {
+        self.rung.load(Ordering::SeqCst)
+    }
+
+    /// Whether it was rung since the last time.
+    fn answer(&self) -> bool {
+        self.rung.swap(false, Ordering::SeqCst)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
     }
 }
 
 /// The future that runs a crew, to its last member. Dropping it drops them.
 #[derive(Debug)]
 pub(super) struct Run<F> {
+    desk: Arc<Desk>,
     gate: Arc<Gate>,
     members: FuturesUnordered<Member>,
     leader: Option<Pin<Box<F>>>,
+    leads: Arc<Bell>,
+    /// The wakers of leader and members.
+    wakers: (Waker, Waker),
 }
 
 impl<F> Run<F> {
     /// A crew without a leader, for the handshake: it has members before there is a connection to drive.
     pub(super) fn new() -> (Crew, Self) {
-        let gate = Arc::new(Gate::default());
+        let desk = Arc::<Desk>::default();
+        let (leads, follows) = (Bell::new(&desk), Bell::new(&desk));
+        let wakers = (Arc::clone(&leads).into(), Arc::clone(&follows).into());
+        let gate = Arc::new(Gate { new: Mutex::default(), bell: follows });
         let crew = Crew(Arc::downgrade(&gate));
-        (crew, Self { gate, members: FuturesUnordered::new(), leader: None })
+        let members = FuturesUnordered::new();
+        (crew, Self { desk, gate, members, leader: None, leads, wakers })
     }
 
     /// The same with its leader, whose turn is first: requests that it takes in go out together.
@@ -79,32 +134,52 @@ impl<F> Run<F> {
         self.leader = Some(Box::pin(leader));
         self
     }
+
+    fn is_called(&self) -> bool {
+        self.leads.is_rung() || self.gate.bell.is_rung()
+    }
+}
+
+impl<F: Future<Output = ()>> Run<F> {
+    /// A turn for those who were woken. Whether all is over.
+    fn round(&mut self) -> bool {
+        if self.leads.answer()
+            && let Some(leader) = &mut self.leader
+            && leader.as_mut().poll(&mut Context::from_waker(&self.wakers.0)).is_ready()
+        {
+            self.leader = None;
+        }
+        if self.gate.bell.answer() {
+            self.members.extend(self.gate.new.lock().0.drain(..));
+            let mut cx = Context::from_waker(&self.wakers.1);
+            while let Poll::Ready(Some(())) = self.members.poll_next_unpin(&mut cx) {}
+        }
+        // One that joined just now has rung.
+        self.leader.is_none() && self.members.is_empty() && !self.is_called()
+    }
 }
 
 impl<F: Future<Output = ()>> Future for Run<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { gate, members, leader } = &mut *self;
-        // Before the look at the gate: who joins in between wakes us again.
-        gate.task.register(cx.waker());
-        gate.new.lock().seen = true;
-        if leader.as_mut().is_some_and(|leader| leader.as_mut().poll(cx).is_ready()) {
-            *leader = None;
-        }
-        loop {
-            members.extend(gate.new.lock().members.drain(..));
-            let end = match members.poll_next_unpin(cx) {
-                Poll::Ready(Some(())) => continue,
-                Poll::Ready(None) if leader.is_none() => Poll::Ready(()),
-                Poll::Ready(None) | Poll::Pending => Poll::Pending,
-            };
-            let mut new = gate.new.lock();
-            if new.members.is_empty() {
-                new.seen = false;
-                return end;
+        let this = &mut *self;
+        this.desk.task.register(cx.waker());
+        this.desk.busy.store(true, Ordering::SeqCst);
+        for _ in 0..ROUNDS_MAX {
+            if this.round() {
+                return Poll::Ready(());
+            }
+            if !this.is_called() {
+                break;
             }
         }
+        this.desk.busy.store(false, Ordering::SeqCst);
+        if this.is_called() {
+            // Somebody rang while we went to rest, or there is more to do than fits into a turn.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 }
 
@@ -151,7 +226,7 @@ mod tests {
     /// Counts how often the task is woken.
     struct Wakes(AtomicUsize);
 
-    impl std::task::Wake for Wakes {
+    impl Wake for Wakes {
         fn wake(self: Arc<Self>) {
             // Relaxed: one thread.
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -186,6 +261,62 @@ mod tests {
         assert_eq!(count(), (1, 1), "from without it does");
         assert!(run.as_mut().poll(&mut cx).is_pending());
         assert_eq!(count(), (2, 1));
+    }
+
+    /// Parts that wake each other, for longer than one turn of the task: nothing is lost, and others have their turns.
+    #[tokio::test]
+    async fn parts_wake_each_other_within_a_turn() {
+        let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+        let waker = Arc::clone(&wakes).into();
+        let mut cx = Context::from_waker(&waker);
+        let (crew, run) = Run::new();
+        let (to_leader, mut of_member) = tokio::sync::mpsc::channel::<usize>(1);
+        let (to_member, mut of_leader) = tokio::sync::mpsc::channel::<usize>(1);
+        let rallies = 2 * ROUNDS_MAX;
+        crew.execute(async move {
+            while let Some(n) = of_leader.recv().await {
+                if to_leader.send(n + 1).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let mut run = Box::pin(run.led_by(async move {
+            let mut n = 0;
+            while n < rallies {
+                to_member.send(n).await.unwrap();
+                n = of_member.recv().await.unwrap();
+            }
+        }));
+        let mut turns = 0;
+        while run.as_mut().poll(&mut cx).is_pending() {
+            turns += 1;
+            assert_eq!(wakes.0.load(Ordering::Relaxed), turns, "a turn was asked for");
+        }
+        assert!((1..=3).contains(&turns), "{turns}");
+    }
+
+    /// Rung from another thread at any time: none is missed.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_ring_from_without_is_lost() {
+        let (crew, run) = Run::new();
+        let (sender, mut receiver) = tokio::sync::mpsc::channel::<usize>(1);
+        let task = tokio::task::JoinSet::from_iter([run.led_by(async move {
+            let mut sum = 0;
+            while let Some(n) = receiver.recv().await {
+                sum += n;
+            }
+            assert_eq!(sum, (0..20_000).sum::<usize>());
+        })]);
+        for n in 0..20_000 {
+            timeout(SOON, sender.send(n)).await.unwrap().unwrap();
+            if n % 7 == 0 {
+                let (done, wait) = oneshot::channel();
+                crew.execute(async move { done.send(()).unwrap() });
+                timeout(SOON, wait).await.unwrap().unwrap();
+            }
+        }
+        drop(sender);
+        timeout(SOON, task.join_all()).await.unwrap();
     }
 
     #[tokio::test]
