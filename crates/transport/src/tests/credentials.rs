@@ -115,6 +115,7 @@ async fn a_token_file_that_hangs_has_a_limit() {
     let (path, pipe) = (folder.path().join("token"), folder.path().join("pipe"));
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
+    let _opened = Opened(&pipe);
     std::fs::write(&path, "one").unwrap();
     let inner = tower::service_fn(|request: http::Request<()>| async move {
         let sent = request.headers()["authorization"].to_str().unwrap().to_owned();
@@ -144,8 +145,16 @@ async fn a_token_file_that_hangs_has_a_limit() {
     for service in [&old, &fresh] {
         assert_eq!(call(service).await.unwrap(), "Bearer two");
     }
-    // Lets the threads go that still wait for it.
-    drop(std::fs::OpenOptions::new().write(true).open(pipe).unwrap());
+}
+
+/// Lets the threads go that still wait for a pipe: the runtime ends no sooner than they.
+struct Opened<'a>(&'a std::path::Path);
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        // To read and write, which waits for nobody.
+        let _ = std::fs::OpenOptions::new().read(true).write(true).open(self.0);
+    }
 }
 
 #[tokio::test]
