@@ -295,14 +295,14 @@ async fn files_rotate() {
 async fn plugin_rotates() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    // Valid for twelve seconds, of which the last ten are not used.
+    // Valid for three to four seconds, of which nine tenths are used.
     let script = r#"#!/bin/sh
 cd "$(dirname "$0")"
 echo run >> runs
 name=$(cat current)
 quote() { sed 's/$/\\n/' "$1" | tr -d '\n'; }
 printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"expirationTimestamp":"%s",' \
-  "$(date -u -d '+12 seconds' +%Y-%m-%dT%H:%M:%SZ)"
+  "$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)"
 printf '"clientCertificateData":"%s","clientKeyData":"%s"}}' "$(quote "$name.crt")" "$(quote "$name.key")"
 "#;
     std::fs::write(at("plugin"), script).unwrap();
@@ -328,6 +328,6 @@ printf '"clientCertificateData":"%s","clientKeyData":"%s"}}' "$(quote "$name.crt
     becomes(&transport, "second").await;
     assert!(load.end().await > 50);
     let runs = std::fs::read_to_string(at("runs")).unwrap().lines().count();
-    // One per two seconds or so, and not one per request.
+    // One per three seconds or so, and not one per request.
     assert!((2..30).contains(&runs), "{runs}");
 }
