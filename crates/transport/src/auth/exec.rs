@@ -3,6 +3,7 @@
 mod answer;
 mod info;
 mod meters;
+mod process;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,11 +13,12 @@ use std::time::Duration;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 pub(crate) use self::info::ClusterInfo;
 pub(crate) use self::meters::Meters;
 use self::meters::Run;
+use self::process::Process;
 use super::AuthError;
 use super::blocking::Blocking;
 use super::source::Made;
@@ -61,7 +63,8 @@ impl ExecPlugin {
     }
 }
 
-/// Runs the plugin for at most `limit`. The process is killed if the limit passes or the future is dropped.
+/// Runs the plugin for at most `limit`. The process is killed, with all that it has started, if the
+/// limit passes or the future is dropped.
 pub(super) async fn run(
     plugin: &ExecPlugin,
     limit: Duration,
@@ -79,11 +82,11 @@ pub(super) async fn run(
 /// What it prints. `run` is set once it is known how that went.
 async fn output(plugin: &ExecPlugin, run: &mut Run) -> Result<Zeroizing<Vec<u8>>, AuthError> {
     let started = spawn(command(plugin).await?, plugin).await;
-    let mut child = started.inspect_err(|_| *run = Run::NotFound)?;
+    let mut process = started.inspect_err(|_| *run = Run::NotFound)?;
     // Allocated once: a buffer that grows leaves copies of the secrets behind.
     let mut bytes = Zeroizing::new(vec![0; OUTPUT_BYTES_MAX + 1]);
     let mut length = 0;
-    if let Some(mut stdout) = child.stdout.take() {
+    if let Some(mut stdout) = process.stdout() {
         while length < bytes.len() {
             match stdout.read(&mut bytes[length..]).await {
                 Ok(0) => break,
@@ -96,7 +99,7 @@ async fn output(plugin: &ExecPlugin, run: &mut Run) -> Result<Zeroizing<Vec<u8>>
         return Err(plugin.error(format!("it prints more than {OUTPUT_BYTES_MAX} bytes")));
     }
     bytes.truncate(length);
-    let status = child.wait().await.map_err(|error| plugin.error(error.to_string()))?;
+    let status = process.wait().await.map_err(|error| plugin.error(error.to_string()))?;
     if status.success() {
         *run = Run::Done;
         Ok(bytes)
@@ -116,15 +119,14 @@ async fn command(plugin: &ExecPlugin) -> Result<Command, AuthError> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         // What a plugin tells people goes where they see it; it never becomes part of an error.
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true);
+        .stderr(Stdio::inherit());
     Ok(command)
 }
 
 /// Starts the process on a thread where it may take its time: to copy the tables of a large process, and to find the
 /// program on a slow disk, can take longer than a worker of the runtime may stand still.
-async fn spawn(mut command: Command, plugin: &ExecPlugin) -> Result<Child, AuthError> {
-    let started = plugin.starting.run(move || command.spawn()).await;
+async fn spawn(command: Command, plugin: &ExecPlugin) -> Result<Process, AuthError> {
+    let started = plugin.starting.run(move || Process::start(command)).await;
     started.map_err(|error| AuthError::Exec {
         command: plugin.command.clone(),
         problem: error.to_string(),

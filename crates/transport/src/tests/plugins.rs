@@ -258,17 +258,36 @@ async fn a_run_is_in_no_callers_hands() {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_its_transport() {
-    let plugin = Plugin::new(&format!("echo $$ > pid; {COUNT}exec sleep 600"));
-    let (transport, _) = plugin.transport();
-    let mut call = Box::pin(transport.oneshot(get("a")));
-    assert!((&mut call).now_or_never().is_none());
-    while plugin.runs() == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+async fn a_run_ends_with_its_transport_and_all_that_it_has_started() {
+    for start in [
+        "echo $$ > pid; echo run >> runs; exec sleep 600",
+        "sleep 600 & echo $! > pid; echo run >> runs; wait",
+    ] {
+        let plugin = Plugin::new(start);
+        let (transport, _) = plugin.transport();
+        let mut call = Box::pin(transport.oneshot(get("a")));
+        assert!((&mut call).now_or_never().is_none());
+        while plugin.runs() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let process = plugin.process();
+        assert!(process.exists());
+        drop(call);
+        ends(&process).await;
     }
+}
+
+/// An agent that a plugin starts is for its next run.
+#[tokio::test]
+async fn what_a_plugin_leaves_behind_is_left() {
+    let answer = print(&credential(r#""token":"t""#));
+    let plugin =
+        Plugin::new(&format!("sleep 600 < /dev/null > log 2>&1 & echo $! > pid; {answer}"));
+    plugin.twice().await.unwrap();
     let process = plugin.process();
-    assert!(process.exists());
-    drop(call);
+    assert!(process.exists() && !is_zombie(&process));
+    let number = plugin.text("pid");
+    assert!(std::process::Command::new("kill").arg(number.trim()).status().unwrap().success());
     ends(&process).await;
 }
 
