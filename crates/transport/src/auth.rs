@@ -1,6 +1,5 @@
 //! Who we are: credentials, and how they reach a request.
 
-mod blocking;
 mod exec;
 mod file;
 mod header;

@@ -91,6 +91,10 @@ pub enum TransportError {
     /// The connection broke before the head of the answer. The request may have arrived.
     #[error("the connection broke before an answer came")]
     Broken(#[source] BoxError),
+    /// What came is no answer of HTTP, or has a head beyond the limits ([`Limits::header_bytes`](crate::Limits)). The request
+    /// has arrived.
+    #[error("the answer cannot be read as HTTP")]
+    NoHttp(#[source] BoxError),
     /// The service below, which is no connection, failed.
     #[error("the service below failed")]
     Service(#[source] BoxError),

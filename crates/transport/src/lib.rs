@@ -13,6 +13,7 @@ mod transport;
 mod answer;
 mod request;
 
+mod blocking;
 mod errand;
 mod tasks;
 

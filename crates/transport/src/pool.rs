@@ -20,6 +20,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::Uri;
 use hyper::client::conn::{http1, http2};
@@ -33,8 +34,8 @@ use tracing::Instrument as _;
 use self::dial::Dialer;
 use self::dialing::Dialing;
 use self::frames::Peer;
-use self::lane::{Bounds, Found, Reuse, Version};
-use self::place::{Failed, Place, complete};
+use self::lane::{Bounds, Found, PAUSE, Reuse, Version};
+use self::place::{Failed, Place, complete, is_no_http};
 use self::slot::Slot;
 use self::track::{Look, Track};
 use crate::auth::{Auth, Source};
@@ -70,6 +71,15 @@ struct Http2 {
 
 /// How often a request that the server certainly has not looked at takes another connection before the caller hears of it.
 const REPLACEMENTS_MAX: u32 = 3;
+
+/// How many connections are opened for a request before it hears that each is closed when its turn comes.
+const USELESS_MAX: u64 = 4;
+
+/// One that was just opened is kept for as long at least: it waits for whoever wanted it to take it.
+const IDLE_MIN: Duration = Duration::from_millis(100);
+
+/// How long an HTTP/1.1 connection may take to be ready for its next request.
+const TURN_MAX: Duration = Duration::from_millis(100);
 
 /// The connections to one server: some for requests and some for watches, so that neither waits for the other. What a
 /// [`Transport`](crate::Transport) has at its bottom, as a plain service of HTTP for any other stack.
@@ -125,11 +135,12 @@ impl Pool {
         };
         let Limits { streams, http2_connections, http1_connections, http1_watches, .. } =
             config.limits;
-        let bounds = |http1| Bounds {
+        let bounds = |http1, lasting| Bounds {
             streams: streams.max(1),
             http2: http2_connections.max(1),
             http1: std::cmp::max(http1, 1),
-            idle: config.timeouts.idle,
+            idle: config.timeouts.idle.max(IDLE_MIN),
+            lasting,
         };
         let tasks = Tasks::default();
         Ok(Self(Arc::new(Inner {
@@ -138,11 +149,15 @@ impl Pool {
             server: config.server.clone(),
             timeouts: config.timeouts,
             requests: Track::new(
-                bounds(http1_connections),
+                bounds(http1_connections, false),
                 version,
                 meters::streams(config, "request"),
             ),
-            watches: Track::new(bounds(http1_watches), version, meters::streams(config, "watch")),
+            watches: Track::new(
+                bounds(http1_watches, true),
+                version,
+                meters::streams(config, "watch"),
+            ),
         })))
     }
 
@@ -205,11 +220,15 @@ impl Pool {
         let again = attempts.again(&failed, purpose);
         let error = match self.0.dialer.not_let_in(failed.error, &failed.session) {
             Ok(refused) => TransportError::Connect(Shared::new(refused)),
-            Err(_) if again => {
+            Err(error) if again && !is_no_http(&*error) => {
                 // A turn for the task of the connection, which may yet have to notice that it is at its end.
                 tokio::task::yield_now().await;
                 return Attempt::Again;
             }
+            Err(error) if failed.unsent => {
+                TransportError::Connect(Shared::new(self.0.dialer.no_http(error)))
+            }
+            Err(error) if is_no_http(&*error) => TransportError::NoHttp(error),
             Err(error) => TransportError::Broken(error),
         };
         Attempt::Over(Err(error))
@@ -228,11 +247,13 @@ impl Pool {
         let watch = Purpose::of(request).is_watch();
         tell(request, Phase::Wait);
         let Timeouts { wait, connect, tls, .. } = self.0.timeouts;
+        let most = wait.saturating_add(connect).saturating_add(tls);
         let track = self.track(watch);
         let line = track.join();
         self.open_more(watch, request);
         let find = async {
             let first = track.first(&line).await;
+            let opened = track.lane.lock().opened();
             loop {
                 let changed = first.change();
                 match track.look(&line) {
@@ -241,24 +262,34 @@ impl Pool {
                         None => continue,
                     },
                     Look::Failed(error) => return Err(TransportError::Connect(error)),
+                    // Each would have been ours, who are the first.
+                    Look::Nothing if track.lane.lock().opened() - opened >= USELESS_MAX => {
+                        let error =
+                            self.0.dialer.no_http("connections end before they can be used");
+                        return Err(TransportError::Connect(Shared::new(error)));
+                    }
                     Look::Nothing => {}
                 }
                 self.open_more(watch, request);
-                changed.await;
+                // Without a change too: what could not be opened is tried again after a pause.
+                let _ = tokio::time::timeout(PAUSE, changed).await;
             }
         };
         tokio::pin!(find);
         let now = Instant::now();
-        let (mut until, last) =
-            (now + wait.min(FOREVER), now + (wait + connect + tls).min(FOREVER));
+        let (mut until, last) = (now + wait.min(FOREVER), now + most.min(FOREVER));
         loop {
             if let Ok(found) = tokio::time::timeout_at(until, &mut find).await {
                 return found;
             }
             // A connection that is being opened has deadlines of its own, whose errors tell more.
-            match track.lane.lock().dialing_until().map(|dialed| dialed.min(last)) {
+            let dialing = track.lane.lock().dialing_until();
+            match dialing.map(|dialed| dialed.min(last)) {
                 Some(dialed) if dialed > until => until = dialed,
-                _ => return Err(TransportError::Timeout { phase: Phase::Wait, limit: wait }),
+                _ => {
+                    let late = TransportError::Timeout { phase: Phase::Wait, limit: wait };
+                    return Err(track.failure(&line).map_or(late, TransportError::Connect));
+                }
             }
         }
     }
@@ -268,8 +299,10 @@ impl Pool {
         match found {
             Found::Http1(mut sender) => {
                 let slot = Slot::new(self.clone(), watch, None);
-                // Its last answer has been read to the end, so this takes no longer than a turn of its task.
-                sender.sender.ready().await.ok()?;
+                // Its last answer has been read to the end, so this takes no longer than a turn of its task; but for one
+                // whose server answered before it had read the request, all of which is still to be sent.
+                let ready = tokio::time::timeout(TURN_MAX, sender.sender.ready()).await;
+                ready.ok()?.ok()?;
                 Some(Place::Http1 { sender, slot })
             }
             Found::Http2(id, sender) => {
@@ -283,9 +316,10 @@ impl Pool {
     fn open_more(&self, watch: bool, request: &HttpRequest) {
         let Timeouts { connect, tls, .. } = self.0.timeouts;
         let track = self.track(watch);
-        loop {
+        // As often as can be of use: on a runtime that shuts down each fails at once.
+        for _ in 0..track.waiting() {
             let now = Instant::now();
-            let until = now + (connect + tls).min(FOREVER);
+            let until = now + connect.saturating_add(tls).min(FOREVER);
             if !track.lane.lock().dial(now, until, track.waiting()) {
                 return;
             }

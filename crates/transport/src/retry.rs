@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Method, StatusCode};
-use kubestrata_api_types::{BoxError, BoxFuture, cause_ref};
+use kubestrata_api_types::{BoxError, BoxFuture, FOREVER, cause_ref};
 use kubestrata_telemetry::{Descriptor, Provider};
 use tokio::time::Instant;
 use tower::{Layer, Service};
@@ -177,8 +177,7 @@ where
                 let Some(wait) = wait(&policy, purpose, &result) else { return result };
                 let late = started.elapsed().saturating_add(wait) > policy.total;
                 // A refusal tells the caller more than a deadline that passes while we wait.
-                let never =
-                    until.is_some_and(|until| Instant::now() + wait.min(policy.wait) >= until);
+                let never = until.is_some_and(|until| Instant::now() + wait.min(FOREVER) >= until);
                 if retries == policy.times || wait > policy.wait || late || never {
                     return result;
                 }

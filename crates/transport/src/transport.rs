@@ -37,6 +37,15 @@ use crate::wire::{Call, HttpRequest, HttpResponse, Progress, Purpose, RequestBod
 /// there was no usable answer; `kubestrata_api_types::cause_ref` finds them.
 ///
 /// Futures and streams are cancel-safe: dropping one gives up the request, or closes the watch.
+///
+/// Connections, and what several calls wait for, run as tasks of the runtime of the call that needed them first. Used from
+/// several runtimes, each of them has to go on: one that stands still holds up the calls of the others, to their deadlines.
+/// A file that hangs holds a thread for blocking work, for which a runtime that is dropped waits unless it is told not to
+/// (`shutdown_timeout`).
+///
+/// # Panics
+///
+/// Futures and streams, where they are polled outside of a tokio runtime with time and IO.
 #[derive(Clone)]
 pub struct Transport(Arc<Inner>);
 

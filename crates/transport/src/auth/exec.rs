@@ -20,8 +20,8 @@ pub(crate) use self::meters::Meters;
 use self::meters::Run;
 use self::process::Process;
 use super::AuthError;
-use super::blocking::Blocking;
 use super::source::Made;
+use crate::blocking::Blocking;
 
 /// How much a plugin may print, in bytes.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use secrecy::zeroize::Zeroizing;
 
 use super::AuthError;
-use super::blocking::Blocking;
+use crate::blocking::Blocking;
 
 /// The largest token file that is read, in bytes: a server takes no header as large as that.
 const FILE_BYTES_MAX: usize = 1 << 20;

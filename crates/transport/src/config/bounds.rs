@@ -14,7 +14,8 @@ pub struct Timeouts {
     /// The whole of a list, in the same way, but only the time that it waits for the server: a reader may be slow, and
     /// what it does between two items is its own time. Default 10 min.
     pub list: Duration,
-    /// For a free place on a connection, when all are busy. Default 30 s.
+    /// For a free place on a connection, when all are busy. While another is being opened, as long as that may take beside.
+    /// Default 30 s.
     pub wait: Duration,
     /// For resolving the name and opening a TCP connection, with the tunnel through a proxy. Default 30 s (client-go's
     /// dialer).
@@ -37,7 +38,8 @@ pub struct Timeouts {
     /// How long a watch that asked for no end may live. Default 1 h 1 min: kube-apiserver closes watches after 30 to
     /// 60 minutes.
     pub watch_life: Duration,
-    /// HTTP/2: how long a connection may be silent before it is pinged. Default 30 s (Go: `ReadIdleTimeout`).
+    /// HTTP/2: how long a connection may be silent before it is pinged. Default 30 s (Go: `ReadIdleTimeout`). Zero for no
+    /// pings.
     pub ping_interval: Duration,
     /// HTTP/2: how long the answer to a ping may take before the connection is given up. Default 15 s (Go: `PingTimeout`).
     pub ping_answer: Duration,
@@ -49,7 +51,8 @@ pub struct Timeouts {
     pub token_file: Duration,
     /// How long a credential plugin may run before it is killed; some ask a cloud over the network. Default 60 s.
     pub exec: Duration,
-    /// How long an HTTP/1.1 connection is kept without use. Default 90 s (Go: `IdleConnTimeout`).
+    /// How long an HTTP/1.1 connection is kept without use. Default 90 s (Go: `IdleConnTimeout`). At least 100 ms, within
+    /// which one that was opened is taken.
     pub idle: Duration,
 }
 
@@ -102,7 +105,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// How much of the body of a failure is read for its `Status`, in bytes. Default 1 MiB.
     pub error_bytes: usize,
-    /// Largest head of an answer, in bytes. Default 64 KiB.
+    /// Largest head of an answer, in bytes. Default 64 KiB. Over HTTP/1.1 it has no more than 512 headers either.
     pub header_bytes: u32,
 }
 

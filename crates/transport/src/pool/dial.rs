@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use kubestrata_api_types::BoxError;
+use kubestrata_api_types::{BoxError, FOREVER};
 use kubestrata_telemetry::{Gauge, Histogram};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -35,6 +35,8 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(45);
 /// How long an HTTP/1.1 connection that nobody wants any more may take to close. What a server does not read, as the body of
 /// a request that was given up, would else be sent to it whenever it does.
 const CLOSE: Duration = Duration::from_secs(1);
+/// Headers of an answer over HTTP/1.1; hyper takes 100. kube-apiserver sends each warning as one, 4,096 characters in all.
+const HEADERS_MAX: usize = 512;
 /// HTTP/2 flow control counts in 31 bits.
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 /// What each stream has before anybody asks for more (RFC 9113, 6.9.2), and one.
@@ -251,6 +253,7 @@ impl Dialer {
     {
         let (sender, connection) = http1::Builder::new()
             .max_header_size(usize::try_from(self.limits.header_bytes).unwrap_or(usize::MAX))
+            .max_headers(HEADERS_MAX)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.no_http(error))?;
@@ -290,7 +293,7 @@ impl Dialer {
         ConnectError::EndedEarly { address: self.shown.clone() }
     }
 
-    fn no_http(&self, error: impl Into<BoxError>) -> ConnectError {
+    pub(super) fn no_http(&self, error: impl Into<BoxError>) -> ConnectError {
         ConnectError::Http { address: self.shown.clone(), source: error.into() }
     }
 
@@ -299,14 +302,17 @@ impl Dialer {
         // more than a connection can have, the shares are smaller.
         let streams = u32::try_from(self.limits.streams.max(1)).unwrap_or(u32::MAX);
         let window = self.limits.stream_window.min(WINDOW_MAX / streams).max(WINDOW_MIN);
+        let Timeouts { ping_interval, ping_answer, .. } = self.timeouts;
         let mut builder = http2::Builder::new(crew);
         builder
             .timer(TokioTimer::new())
             .initial_stream_window_size(window)
             .initial_connection_window_size(window.saturating_mul(streams).min(WINDOW_MAX))
             .max_header_list_size(self.limits.header_bytes)
-            .keep_alive_interval(self.timeouts.ping_interval)
-            .keep_alive_timeout(self.timeouts.ping_answer)
+            .keep_alive_interval(
+                Some(ping_interval.min(FOREVER)).filter(|period| !period.is_zero()),
+            )
+            .keep_alive_timeout(ping_answer.min(FOREVER))
             .keep_alive_while_idle(true);
         builder
     }

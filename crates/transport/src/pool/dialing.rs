@@ -33,18 +33,24 @@ impl Dialing {
         let Some(pool) = self.pool.upgrade() else { return };
         let track = pool.track(self.watch);
         let mut lane = track.lane.lock();
+        let mut look_after = false;
         match connected {
-            None => lane.failed(Shared::new(pool.dialer.ended_early())),
+            None => {
+                let error = Shared::new(pool.dialer.ended_early());
+                lane.failed(error, Instant::now());
+            }
             Some(Ok(Connected::Http1(sender))) => {
-                if lane.opened_http1(sender, Instant::now()) {
-                    let idle = pool.timeouts.idle;
-                    pool.tasks.spawner().execute(expire_idle(self.pool.clone(), self.watch, idle));
-                }
+                look_after = lane.opened_http1(sender, Instant::now());
             }
             Some(Ok(Connected::Http2(sender))) => lane.opened_http2(sender, track.waiting() > 0),
-            Some(Err(error)) => lane.failed(Shared::new(error)),
+            Some(Err(error)) => lane.failed(Shared::new(error), Instant::now()),
         }
+        // Before a task is begun: a runtime that shuts down drops it at once, which may want the lane.
         drop(lane);
+        if look_after {
+            let after = LookingAfter { pool: self.pool.clone(), watch: self.watch };
+            pool.tasks.spawner().execute(expire_idle(after, pool.timeouts.idle));
+        }
         track.changed.notify_one();
     }
 }
@@ -59,13 +65,27 @@ impl Drop for Dialing {
     }
 }
 
+/// Somebody calls [`Lane::expire`](super::lane::Lane::expire). Its task may end with its runtime before the pool does.
+struct LookingAfter {
+    pool: Weak<Inner>,
+    watch: bool,
+}
+
+impl Drop for LookingAfter {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.track(self.watch).lane.lock().left_alone();
+        }
+    }
+}
+
 /// Closes HTTP/1.1 connections that nobody uses any more, until there are none. A task of the pool, and ends with it.
-async fn expire_idle(pool: Weak<Inner>, watch: bool, idle: Duration) {
+async fn expire_idle(after: LookingAfter, idle: Duration) {
     let mut next = Instant::now() + idle.min(FOREVER);
     loop {
         tokio::time::sleep_until(next).await;
-        let Some(inner) = pool.upgrade() else { return };
-        match inner.track(watch).lane.lock().expire(Instant::now()) {
+        let Some(inner) = after.pool.upgrade() else { return };
+        match inner.track(after.watch).lane.lock().expire(Instant::now()) {
             Some(again) => next = again,
             None => return,
         }

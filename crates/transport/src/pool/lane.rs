@@ -5,6 +5,12 @@ use std::time::Duration;
 use kubestrata_api_types::FOREVER;
 use tokio::time::Instant;
 
+/// How long after a dial was begun that is not done another is: it may hang, where a new one would not.
+pub(super) const LATE: Duration = Duration::from_secs(1);
+
+/// How many connections of a server that speaks HTTP/2 are opened at a time, when those before are late.
+const DIALS_MAX: usize = 4;
+
 /// What a lane must know of a connection.
 pub(super) trait Reuse {
     /// Whether nothing more can be sent on it.
@@ -34,7 +40,13 @@ pub(super) struct Bounds {
     pub(super) http1: usize,
     /// How long an HTTP/1.1 connection is kept without use.
     pub(super) idle: Duration,
+    /// Whether who has a place keeps it for long, so that it is of no use to wait for one.
+    pub(super) lasting: bool,
 }
+
+/// How long after a failure no further connection is tried beside those that are open. A server that refuses the sixth
+/// connection will do so again, and five have places that come free.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection with room for one more request.
 #[derive(Debug)]
@@ -59,10 +71,15 @@ pub(super) struct Lane<H1, H2, E> {
     looked_after: bool,
     /// Connections being opened.
     dialing: usize,
-    /// When the last of them is open, or has failed.
+    /// When the last of them was begun, and when it is open, or has failed.
+    dialing_since: Option<Instant>,
     dialing_until: Option<Instant>,
+    /// How many connections were opened, and how many could not be.
+    opened: u64,
     failures: u64,
-    failure: Option<E>,
+    failure: Option<(E, Instant)>,
+    /// The number of the last failure that left no hope.
+    hopeless: u64,
     next_id: u64,
 }
 
@@ -89,8 +106,11 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
             http1: 0,
             looked_after: false,
             dialing: 0,
+            dialing_since: None,
             dialing_until: None,
+            opened: 0,
             failures: 0,
+            hopeless: 0,
             failure: None,
             next_id: 0,
         }
@@ -101,15 +121,33 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.http2.len() + self.http1
     }
 
+    /// How many connections were opened so far.
+    pub(super) fn opened(&self) -> u64 {
+        self.opened
+    }
+
     /// How often opening a connection has failed so far.
     pub(super) fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// The last failure, if there was one since `seen`. Who waited for a connection that could not be opened shares its
-    /// error: else each would try in turn, and the last would hear of a dead server after as many deadlines.
+    /// Why there is no connection, if one could not be opened since `seen` and there was no hope then. Who waited for it
+    /// shares its error: else each would try in turn, and the last would hear of a dead server after as many deadlines.
+    pub(super) fn hopeless_since(&self, seen: u64) -> Option<E> {
+        self.failure_since(seen).filter(|_| self.hopeless > seen)
+    }
+
+    /// Why a connection could not be opened since `seen`.
     pub(super) fn failure_since(&self, seen: u64) -> Option<E> {
-        self.failure.clone().filter(|_| self.failures > seen)
+        let failure = self.failure.as_ref().filter(|_| self.failures > seen);
+        failure.map(|(error, _)| error.clone())
+    }
+
+    /// Whether there may soon be a place: on a connection that is being opened and not late, or on one that is open.
+    fn has_hope(&self, now: Instant) -> bool {
+        let young = |since| now.saturating_duration_since(since) < LATE;
+        (self.open() > 0 && !self.bounds.lasting)
+            || (self.dialing > 0 && self.dialing_since.is_some_and(young))
     }
 
     /// A connection for one more request, which takes room on it that must be given back.
@@ -130,20 +168,33 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     /// longer than until then.
     pub(super) fn dial(&mut self, now: Instant, until: Instant, waiting: usize) -> bool {
         self.forget_closed(now);
+        let failed = self.failure.as_ref().map(|(_, at)| *at);
+        if self.has_hope(now) && failed.is_some_and(|at| now.saturating_duration_since(at) < PAUSE)
+        {
+            return false;
+        }
+        let last = self.dialing_since.filter(|_| self.dialing > 0);
+        let late = last.is_some_and(|since| now.saturating_duration_since(since) >= LATE);
         let needed = match self.version {
             Some(Version::Http1) => {
                 let coming = self.idle.len() + self.dialing;
-                coming < waiting && self.http1 + self.dialing < self.bounds.http1
+                (coming < waiting || late)
+                    && waiting > 0
+                    && self.http1 + self.dialing < self.bounds.http1
             }
-            // One at a time: it will have room for many.
+            // One at a time, if it comes in time: it will have room for many.
             _ => {
                 let most = self.bounds.streams;
                 let full = !self.http2.iter().any(|connection| connection.has_room(most));
-                full && waiting > 0 && self.dialing == 0 && self.http2.len() < self.bounds.http2
+                // Without those that take no requests any more, as one that is to be shut down may say by its settings.
+                let taking = self.http2.iter().filter(|open| open.sender.streams_max() > 0);
+                let free = self.dialing == 0 || (late && self.dialing < DIALS_MAX);
+                full && waiting > 0 && free && taking.count() + self.dialing < self.bounds.http2
             }
         };
         if needed {
             self.dialing += 1;
+            self.dialing_since = Some(now);
             self.dialing_until = self.dialing_until.max(Some(until));
         }
         needed
@@ -155,12 +206,20 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     }
 
     fn forget_closed(&mut self, now: Instant) {
-        self.http2.retain(|connection| !connection.sender.is_closed());
+        // One that takes no requests, and has none of ours, is of no use either.
+        self.http2.retain(|Multiplexed { sender, streams, .. }| {
+            !sender.is_closed() && (*streams > 0 || sender.streams_max() > 0)
+        });
         let (before, limit) = (self.idle.len(), self.bounds.idle);
         self.idle.retain(|(sender, since)| {
             !sender.is_closed() && now.saturating_duration_since(*since) < limit
         });
         self.http1 -= before - self.idle.len();
+    }
+
+    /// Whoever called [`Lane::expire`] does so no more.
+    pub(super) fn left_alone(&mut self) {
+        self.looked_after = false;
     }
 
     /// Lets idle connections go that were not used for too long. When to do so again; `None` once there is no connection
@@ -177,6 +236,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     /// A connection was opened. Whether somebody has to call [`Lane::expire`] from now on.
     pub(super) fn opened_http1(&mut self, sender: H1, now: Instant) -> bool {
         self.dialing -= 1;
+        self.opened += 1;
         self.version = Some(Version::Http1);
         self.http1 += 1;
         self.idle.push((sender, now));
@@ -186,6 +246,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     /// A connection was opened. If it is not wanted any more, and there is another, it is let go.
     pub(super) fn opened_http2(&mut self, sender: H2, wanted: bool) {
         self.dialing -= 1;
+        self.opened += 1;
         self.version = Some(Version::Http2);
         let id = self.next_id;
         self.next_id += 1;
@@ -195,10 +256,14 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     }
 
     /// A connection could not be opened.
-    pub(super) fn failed(&mut self, error: E) {
+    pub(super) fn failed(&mut self, error: E, now: Instant) {
         self.dialing -= 1;
         self.failures += 1;
-        self.failure = Some(error);
+        self.failure = Some((error, now));
+        // One failure says nothing of the others.
+        if !self.has_hope(now) {
+            self.hopeless = self.failures;
+        }
     }
 
     /// A request on an HTTP/2 connection is over.

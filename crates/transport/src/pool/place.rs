@@ -1,5 +1,6 @@
 //! Sending one request on the connection that it was given.
 
+use std::error::Error;
 use std::sync::atomic::Ordering;
 
 use http::Uri;
@@ -78,6 +79,11 @@ fn is_refused(error: &hyper::Error) -> bool {
     let expected =
         if error.is_go_away() { h2::Reason::NO_ERROR } else { h2::Reason::REFUSED_STREAM };
     error.is_remote() && error.reason() == Some(expected)
+}
+
+/// Whether an answer came that cannot be read, and would come again.
+pub(super) fn is_no_http(error: &(dyn Error + 'static)) -> bool {
+    cause_ref::<hyper::Error>(error).is_some_and(hyper::Error::is_parse)
 }
 
 /// Puts the server before a path that stands alone.

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use kubestrata_telemetry::Gauge;
 
-use super::lane::{Bounds, Found, Lane, Reuse, Version};
+use super::lane::{Bounds, Found, LATE, Lane, PAUSE, Reuse, Version};
 use super::track::{Look, Track};
 
 /// A connection that is closed when its flag says so.
@@ -24,7 +24,7 @@ impl Reuse for Fake {
 }
 
 fn bounds() -> Bounds {
-    Bounds { streams: 3, http2: 2, http1: 4, idle: Duration::from_secs(90) }
+    Bounds { streams: 3, http2: 4, http1: 4, idle: Duration::from_secs(90), lasting: false }
 }
 
 fn lane(version: Option<Version>) -> Lane<Fake, Fake, u32> {
@@ -54,8 +54,9 @@ async fn as_many_connections_are_opened_as_are_needed() {
         assert!(dial(&mut lane, now, 9));
     }
     assert!(!dial(&mut lane, now, 9), "four are all that may be open");
-    lane.failed(1);
-    assert!(dial(&mut lane, now, 9));
+    lane.failed(1, now);
+    assert!(!dial(&mut lane, now, 9), "others are open");
+    assert!(dial(&mut lane, now + PAUSE, 9));
 }
 
 #[tokio::test]
@@ -63,11 +64,61 @@ async fn a_failure_is_shared_with_those_who_waited() {
     let (mut lane, now) = (lane(None), Instant::now());
     let before = lane.failures();
     assert!(dial(&mut lane, now, 1));
-    lane.failed(7);
-    assert_eq!(lane.failure_since(before), Some(7));
+    lane.failed(7, now);
+    assert_eq!(lane.hopeless_since(before), Some(7));
     // Who comes later tries anew.
-    assert_eq!(lane.failure_since(lane.failures()), None);
+    assert_eq!(lane.hopeless_since(lane.failures()), None);
     assert!(dial(&mut lane, now, 1));
+}
+
+/// Of those in line, while other connections have places that come free.
+#[tokio::test]
+async fn one_failure_is_nobodys_while_others_are_open() {
+    for lasting in [false, true] {
+        let bounds = Bounds { lasting, ..bounds() };
+        let track = Track::<Fake, Fake, u32>::new(bounds, Some(Version::Http1), Gauge::noop());
+        let now = Instant::now();
+        assert!(dial(&mut track.lane.lock(), now, 1));
+        track.lane.lock().opened_http1(Fake::default(), now);
+        assert!(track.at_once().is_some(), "one has it");
+        let line = track.join();
+        assert!(dial(&mut track.lane.lock(), now, 1));
+        track.lane.lock().failed(7, now);
+        let failed = matches!(track.look(&line), Look::Failed(7));
+        assert_eq!(failed, lasting, "a watch keeps its place for hours");
+        assert_eq!(track.failure(&line), Some(7));
+        // Not again at once, beside connections that work.
+        assert_eq!(dial(&mut track.lane.lock(), now, 1), lasting);
+        if lasting {
+            track.lane.lock().failed(7, now);
+        }
+        let later = now + PAUSE;
+        assert!(dial(&mut track.lane.lock(), later, 2));
+        let nothing = matches!(track.look(&line), Look::Nothing);
+        assert!(nothing || lasting, "one is being opened");
+        track.lane.lock().closed_http1();
+        track.lane.lock().failed(7, later);
+        assert!(matches!(track.look(&line), Look::Failed(7)), "none is open any more");
+    }
+}
+
+/// One that hangs, as where a packet was lost or a name leads to a machine that is gone, is not waited for alone.
+#[tokio::test]
+async fn a_dial_that_is_late_has_company() {
+    let start = Instant::now();
+    for version in [None, Some(Version::Http2), Some(Version::Http1)] {
+        let mut lane = lane(version);
+        for n in 0..4 {
+            let now = start + n * LATE;
+            assert!(dial(&mut lane, now, 1), "{version:?} {n}");
+            assert!(!dial(&mut lane, now, 1), "{version:?} {n}");
+        }
+        assert!(!dial(&mut lane, start + 4 * LATE, 1), "four are enough");
+        // None of them was young: there is nothing to hope for.
+        let before = lane.failures();
+        lane.failed(1, start + 4 * LATE);
+        assert_eq!(lane.hopeless_since(before), Some(1));
+    }
 }
 
 /// What is free counts before what failed: the failure of one connection says nothing of another.
@@ -79,9 +130,13 @@ async fn a_place_is_taken_before_a_failure() {
     for _ in 0..2 {
         assert!(dial(&mut track.lane.lock(), now, 2));
     }
-    track.lane.lock().failed(7);
+    track.lane.lock().failed(7, now);
     track.lane.lock().opened_http1(Fake::default(), now);
     assert!(matches!(track.look(&line), Look::Found(Found::Http1(_))));
+    assert!(matches!(track.look(&line), Look::Nothing), "it may come back");
+    track.lane.lock().closed_http1();
+    assert!(dial(&mut track.lane.lock(), now, 1));
+    track.lane.lock().failed(7, now);
     assert!(matches!(track.look(&line), Look::Failed(7)));
     // Who comes after it does not hear of it.
     drop(line);
@@ -137,12 +192,13 @@ async fn streams_and_connections_stay_within_their_bounds() {
             random ^= random << 17;
             random % n
         };
-        let (mut lane, now) = (lane(Some(Version::Http2)), Instant::now());
-        // Requests under way by connection, and whether one is being opened.
-        let (mut held, mut dialing) = (Vec::<u64>::new(), false);
+        let (mut lane, mut now) = (lane(Some(Version::Http2)), Instant::now());
+        // Requests under way by connection, and how many are being opened.
+        let (mut held, mut dialing) = (Vec::<u64>::new(), 0);
         let mut open: Vec<(u64, Fake)> = Vec::new();
         let mut opened = 0;
         for _ in 0..200 {
+            now += PAUSE;
             match next(5) {
                 0..=2 => match lane.take(now) {
                     Some(Found::Http2(id, _)) => {
@@ -151,22 +207,22 @@ async fn streams_and_connections_stay_within_their_bounds() {
                         held.push(id);
                     }
                     None if dial(&mut lane, now, 1) => {
-                        assert!(!dialing);
-                        dialing = true;
+                        dialing += 1;
+                        assert!(dialing <= 4);
                     }
                     None => {
                         let alive: Vec<_> =
                             open.iter().filter(|(_, connection)| !connection.is_closed()).collect();
                         let full = |id: &u64| held.iter().filter(|n| *n == id).count() == 3;
                         assert!(alive.iter().all(|(id, _)| full(id)));
-                        assert!(dialing || alive.len() == 2);
+                        assert!(dialing > 0 || alive.len() == 4);
                     }
                     Some(Found::Http1(_)) => panic!("no HTTP/1.1 here"),
                 },
-                3 if dialing => {
-                    dialing = false;
+                3 if dialing > 0 => {
+                    dialing -= 1;
                     if next(4) == 0 {
-                        lane.failed(1);
+                        lane.failed(1, now);
                     } else {
                         let connection = Fake::default();
                         lane.opened_http2(connection.clone(), true);
@@ -219,4 +275,55 @@ async fn idle_connections_are_looked_after_until_there_are_none() {
     assert_eq!(lane.open(), 0);
     assert!(dial(&mut lane, start, 1));
     assert!(lane.opened_http1(Fake::default(), start), "and again from the next on");
+}
+
+/// What is begun on a runtime that shuts down ends at once: that must not be begun again and again.
+#[test]
+fn dials_fail_on_a_runtime_that_has_ended() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let _inside = handle.enter();
+    let config = crate::Config::new("http://127.0.0.1:1").unwrap();
+    let pool = super::Pool::connect(&config).unwrap();
+    let (one, other) = (pool.0.requests.join(), pool.0.requests.join());
+    pool.open_more(false, &http::Request::new(crate::RequestBody::default()));
+    assert!(matches!(pool.0.requests.look(&one), Look::Failed(_)));
+    assert!(matches!(pool.0.requests.look(&other), Look::Failed(_)));
+}
+
+/// A server that is to be shut down may say so by taking no requests at all.
+#[tokio::test]
+async fn connections_that_take_nothing_are_not_counted() {
+    #[derive(Debug, Clone)]
+    struct Limited(std::rc::Rc<std::cell::Cell<usize>>);
+    impl Reuse for Limited {
+        fn is_closed(&self) -> bool {
+            false
+        }
+        fn streams_max(&self) -> usize {
+            self.0.get()
+        }
+    }
+    let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+    let limits: Vec<_> = (0..3).map(|_| std::rc::Rc::new(std::cell::Cell::new(1))).collect();
+    let bounds = Bounds { http2: 2, ..bounds() };
+    let mut lane = Lane::<Fake, Limited, u32>::new(bounds, Some(Version::Http2));
+    for limit in &limits[..2] {
+        assert!(lane.dial(now, later, 1));
+        lane.opened_http2(Limited(limit.clone()), true);
+        assert!(lane.take(now).is_some());
+    }
+    assert!(!lane.dial(now, later, 1), "two are all that may be open");
+    for limit in &limits[..2] {
+        limit.set(0);
+    }
+    assert!(lane.dial(now, later, 1));
+    lane.opened_http2(Limited(limits[2].clone()), true);
+    assert!(matches!(lane.take(now), Some(Found::Http2(2, _))));
+    // With nothing of ours on them they go.
+    lane.released_http2(0);
+    lane.released_http2(1);
+    assert!(lane.take(now).is_none());
+    assert_eq!(lane.open(), 1);
 }

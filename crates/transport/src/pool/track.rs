@@ -60,7 +60,7 @@ impl First<'_> {
 /// What there is for the first in line.
 pub(super) enum Look<H1, H2, E> {
     Found(Found<H1, H2>),
-    /// A connection could not be opened since it came, and no other has a place for it.
+    /// A connection could not be opened since it came, and there was no other to hope for.
     Failed(E),
     Nothing,
 }
@@ -106,6 +106,11 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Track<H1, H2, E> {
         if let Some(found) = lane.take(Instant::now()) {
             return Look::Found(found);
         }
-        lane.failure_since(line.seen).map_or(Look::Nothing, Look::Failed)
+        lane.hopeless_since(line.seen).map_or(Look::Nothing, Look::Failed)
+    }
+
+    /// Why no further connection could be opened since one came who has waited in vain.
+    pub(super) fn failure(&self, line: &Line<'_>) -> Option<E> {
+        self.lane.lock().failure_since(line.seen)
     }
 }

@@ -258,6 +258,17 @@ async fn the_last_refusal_keeps_its_delay() {
     assert_eq!(status.retry_after(), Some(Duration::from_secs(3600)));
 }
 
+/// Whoever obeys the server whatever it says waits to the end of his time.
+#[tokio::test(start_paused = true)]
+async fn no_time_is_too_long_to_wait_for() {
+    let ever = Duration::MAX;
+    let mut config = Config::in_process();
+    config.retry = crate::Retry { wait: ever, total: ever, times: u32::MAX, broken: ever };
+    let (transport, _) = over(config, |_| async { busy(429, "18446744073709551615") });
+    let error = transport.oneshot(get("a")).await.unwrap_err();
+    assert_eq!(status(&error).code, 429);
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_try_is_counted() {
     let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());

@@ -9,7 +9,7 @@ use tower::ServiceExt as _;
 
 use super::server::{Identity, Server, json};
 use super::sockets::pod_or_watch;
-use super::{get, pod, pods};
+use super::{create, get, pod, pods};
 use crate::{Limits, Protocol, Transport};
 
 #[tokio::test]
@@ -84,6 +84,89 @@ async fn nobody_waits_for_ever_beside_busy_callers() {
         futures_util::future::select_all(callers.map(Box::pin)).await;
         let counts: Vec<_> = done.iter().map(std::cell::Cell::get).collect();
         assert!(counts.iter().all(|count| *count > 20), "{protocol:?}: {counts:?}");
+    }
+}
+
+/// A caller may want no deadlines.
+#[tokio::test]
+async fn deadlines_may_be_as_long_as_can_be() {
+    let server = Server::start(None, pod_or_watch).await;
+    let (mut config, ever) = (server.config(), Duration::MAX);
+    config.timeouts = crate::Timeouts {
+        request: ever,
+        list: ever,
+        wait: ever,
+        connect: ever,
+        next_address: ever,
+        tls: ever,
+        answer: ever,
+        watch_answer: ever,
+        body: ever,
+        watch_margin: ever,
+        watch_life: ever,
+        ping_interval: ever,
+        ping_answer: ever,
+        files: ever,
+        token_file: ever,
+        exec: ever,
+        idle: ever,
+    };
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        config.protocol = protocol;
+        let transport = Transport::connect(config.clone()).unwrap();
+        transport.clone().oneshot(get("a")).await.unwrap();
+        let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
+        watch.next().await.unwrap().unwrap();
+        let mut list = transport.list(&pods(), Default::default()).await.unwrap();
+        assert!(list.next().await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn connections_that_are_not_kept_can_be_used() {
+    let server = Server::start(None, pod_or_watch).await;
+    let mut config = server.config();
+    config.timeouts.idle = Duration::ZERO;
+    let transport = Transport::connect(config).unwrap();
+    transport.oneshot(get("a")).await.unwrap();
+    assert_eq!(server.accepted(), 1);
+}
+
+/// A balancer without servers behind it, or one that is to be shut down: each connection ends before it can be used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_end_at_once_are_few() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepted = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = accepted.clone();
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move {
+            use tokio::io::AsyncWriteExt as _;
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                if protocol == Protocol::Http2 {
+                    // Empty SETTINGS, and GOAWAY with NO_ERROR before the first stream.
+                    let frames = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
+                    let _ = stream.write_all(frames).await;
+                }
+            }
+        });
+        for n in 0..10 {
+            let mut config = crate::Config::new(&format!("http://{address}")).unwrap();
+            config.protocol = protocol;
+            let transport = Transport::connect(config).unwrap();
+            let call = transport.oneshot(create());
+            let error = tokio::time::timeout(Duration::from_secs(10), call).await.unwrap();
+            let error = error.unwrap_err();
+            let error = kubestrata_api_types::cause_ref::<crate::TransportError>(&*error).unwrap();
+            // What was sent into a connection that is closed may have arrived, for all that we know.
+            let unsent = error.is_unsent() || protocol == Protocol::Http1;
+            assert!(unsent, "{protocol:?} {n}: {error:?}");
+            let connections = accepted.swap(0, std::sync::atomic::Ordering::SeqCst);
+            assert!(connections <= 8, "{protocol:?} {n}: {connections} connections for one call");
+        }
     }
 }
 
@@ -164,4 +247,112 @@ async fn open_connections_and_streams_are_counted() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("{} connections stay open", connections());
+}
+
+/// One connection of several cannot be opened, as when a backlog is full: the others serve.
+#[tokio::test]
+async fn a_failed_dial_fails_nobody_beside_connections_that_work() {
+    let server = Server::start(None, |_| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        json(pod("a", 1))
+    })
+    .await;
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let mut config = server.config();
+    config.server = "http://server.test/".parse().unwrap();
+    config.limits = Limits { http1_connections: 4, ..Limits::default() };
+    let (count, address) = (asked.clone(), server.address);
+    config.resolver = crate::Resolver::new(move |_, _| {
+        let count = count.clone();
+        async move {
+            match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+                3 => Err(std::io::Error::other("no such name, for once")),
+                _ => Ok(vec![address]),
+            }
+        }
+    });
+    let transport = Transport::connect(config).unwrap();
+    let all = join_all((0..40).map(|_| transport.clone().oneshot(get("a")))).await;
+    assert!(all.iter().all(Result::is_ok));
+    assert!(asked.load(std::sync::atomic::Ordering::SeqCst) >= 4);
+}
+
+/// The rest of a request that was answered early is still to be sent: the next does not wait behind it.
+#[tokio::test]
+async fn an_early_answer_does_not_stop_the_next_request() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        let mut held = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 100];
+            let _ = stream.read(&mut request).await.unwrap();
+            let body = pod("a", 1);
+            let code = if request.starts_with(b"POST") { 413 } else { 200 };
+            let head = format!("HTTP/1.1 {code} X\r\ncontent-type: application/json");
+            let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(text.as_bytes()).await.unwrap();
+            held.push(stream);
+        }
+    });
+    let config = crate::Config::new(&format!("http://{address}")).unwrap();
+    let pool = crate::Pool::connect(&config).unwrap();
+    let send = async |request: http::request::Builder, body: Vec<u8>| {
+        use http_body_util::BodyExt as _;
+        let request = request.body(crate::RequestBody::new(body)).unwrap();
+        let response = pool.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        response.into_body().collect().await.unwrap();
+        status
+    };
+    assert_eq!(send(http::Request::post("/a"), vec![b'x'; 32 << 20]).await, 413);
+    let next = send(http::Request::get("/a"), Vec::new());
+    assert_eq!(tokio::time::timeout(config.timeouts.wait / 3, next).await.unwrap(), 200);
+}
+
+/// kube-apiserver sends a header for each warning.
+#[tokio::test]
+async fn an_answer_may_have_many_headers() {
+    let server = Server::start(None, |_| async {
+        let mut response = json(pod("a", 1));
+        for n in 0..300 {
+            response.headers_mut().append("warning", format!("299 - \"w{n}\"").parse().unwrap());
+        }
+        response
+    })
+    .await;
+    server.transport().oneshot(create()).await.unwrap();
+}
+
+/// It would come again: a read is not asked for ten times more.
+#[tokio::test]
+async fn an_answer_that_is_no_http_is_not_asked_for_again() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    for answer in [
+        "HTTP/1.1 what\r\n\r\n".to_owned(),
+        format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(600)),
+    ] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = requests.clone();
+        tasks.spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut vec![0; 4096]).await.unwrap();
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let config = crate::Config::new(&format!("http://{address}")).unwrap();
+        let error = Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap_err();
+        let error = kubestrata_api_types::cause_ref::<crate::TransportError>(&*error).unwrap();
+        assert!(matches!(error, crate::TransportError::NoHttp(_)), "{error:?}");
+        assert!(!error.is_unsent());
+        assert_eq!(requests.load(std::sync::atomic::Ordering::SeqCst), 1);
+    }
 }

@@ -1,5 +1,6 @@
 //! Calls that are kept without being polled, or dropped, and those that want the same as they.
 
+use std::error::Error as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,6 +101,31 @@ async fn a_connection_is_opened_whatever_becomes_of_who_wanted_it() {
         }
         timeout(SOON, second).await.unwrap().unwrap();
         assert_eq!(asked.load(Ordering::SeqCst), 1, "it was not begun anew");
+    }
+}
+
+/// The first dial hangs, as one does whose packet was lost; all that comes later would be well.
+#[tokio::test]
+async fn a_dial_that_hangs_holds_nobody_up() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let server = Server::start(None, |_| async { json(pod("a", 1)) }).await;
+        let asked = Arc::new(AtomicUsize::new(0));
+        let mut config = Config::new("http://server.test:80").unwrap();
+        config.protocol = protocol;
+        let (count, address) = (Arc::clone(&asked), server.address);
+        config.resolver = Resolver::new(move |_, _| {
+            let first = count.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if first {
+                    std::future::pending::<()>().await;
+                }
+                Ok(vec![address])
+            }
+        });
+        let transport = Transport::connect(config).unwrap();
+        // Alone, and long before the deadline of the dial.
+        timeout(SOON, transport.oneshot(get("a"))).await.unwrap().unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
     }
 }
 
@@ -215,14 +241,21 @@ async fn files_that_hang_hold_nobody_up() {
     let (one, other) = tokio::join!(ask(), ask());
     one.unwrap();
     other.unwrap();
-    // Without, there is none, and an error that says so.
+    // Without, there is none, and an error that names the file.
     let fresh = Transport::connect(config).unwrap();
-    let error = timeout(SOON, fresh.oneshot(get("a"))).await.expect("it hangs").unwrap_err();
+    let error =
+        timeout(SOON, fresh.clone().oneshot(get("a"))).await.expect("it hangs").unwrap_err();
     let error = kubestrata_api_types::cause_ref::<crate::TransportError>(&*error).unwrap();
-    assert_eq!(error.timeout(), Some(crate::Phase::Tls), "{error:?}");
+    let crate::TransportError::Connect(error) = error else { panic!("{error:?}") };
+    let text = error.get().source().unwrap().to_string();
+    assert_eq!(text, format!("certificate authority {} cannot be read", path.display()));
+    // What hangs does not stop what can be read later.
+    std::fs::rename(&path, folder.path().join("pipe")).unwrap();
+    std::fs::write(&path, &authority).unwrap();
+    timeout(SOON, fresh.oneshot(get("a"))).await.expect("it hangs").unwrap();
     // The readers are let go: the runtime waits for them.
-    let both = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let pipe = folder.path().join("pipe");
+    let both = std::fs::OpenOptions::new().read(true).write(true).open(pipe).unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    std::fs::remove_file(&path).unwrap();
     drop(both);
 }

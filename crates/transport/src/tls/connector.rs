@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -13,6 +12,7 @@ use super::loader::{Loader, State};
 use super::refused::Shown;
 use super::{Tls, TlsError};
 use crate::auth::Source;
+use crate::blocking::Blocking;
 use crate::config::{Protocol, Timeouts};
 use crate::errand::Errand;
 
@@ -21,8 +21,6 @@ use crate::errand::Errand;
 pub(crate) struct Connector {
     name: ServerName<'static>,
     loader: Arc<Loader>,
-    /// How long files are waited for where there is a configuration to go on with.
-    patience: Duration,
     /// Not a part of the loader, which it holds: dropped, it ends the reading of files.
     loading: Errand<Result<(), TlsError>>,
 }
@@ -80,18 +78,19 @@ impl Connector {
                  read and change everything"
             );
         }
-        // Half of the time for the whole handshake, which begins with them.
-        let patience = timeouts.tls / 2;
         let loader = Arc::new(Loader {
             tls,
             protocols,
             source,
             file_period: timeouts.files,
+            // Half of the time for the whole handshake, which begins with them.
+            limit: timeouts.tls / 2,
+            readings: Blocking::default(),
             refusal: Refusal::default(),
             state: Mutex::new(State::default()),
             current: Arc::default(),
         });
-        Ok(Self { name, loader, patience, loading: Errand::default() })
+        Ok(Self { name, loader, loading: Errand::default() })
     }
 
     pub(crate) fn name(&self) -> ServerName<'static> {
@@ -105,18 +104,10 @@ impl Connector {
 
     /// The configuration for the next connection. Files are read each time, as connections are rare.
     ///
-    /// Where they cannot be used, as while they are replaced one after the other, or cannot be read in half of [`Timeouts::tls`], the last
-    /// configuration is. Without one, this takes as long as the files do. Cancel-safe.
+    /// Where they cannot be used, as while they are replaced one after the other, or are not read within half of
+    /// `Timeouts::tls`, the last configuration is. Cancel-safe.
     pub(crate) async fn config(&self) -> Result<(Arc<ClientConfig>, Session), TlsError> {
-        match tokio::time::timeout(self.patience, self.load()).await {
-            Ok(loaded) => loaded?,
-            Err(_) if self.loader.last().is_some() => {
-                tracing::warn!(
-                    "files of certificates take long to be read; the last certificates are kept"
-                );
-            }
-            Err(_) => self.load().await?,
-        }
+        self.load().await?;
         let unavailable = || TlsError::Provider { problem: "nothing was loaded".to_owned() };
         self.loader.last().ok_or_else(unavailable)
     }
@@ -129,11 +120,9 @@ impl Connector {
             if !self.loader.is_due() {
                 return;
             }
-            match tokio::time::timeout(self.patience, self.load()).await {
-                Ok(Ok(())) => {}
+            if let Err(error) = self.load().await {
                 // Cannot be, as there is a configuration to keep; and if so, the next connection tells.
-                Ok(Err(error)) => tracing::warn!(%error, "TLS cannot be set up"),
-                Err(_) => return tracing::warn!("files of certificates take long to be read"),
+                tracing::warn!(%error, "TLS cannot be set up");
             }
         }
     }

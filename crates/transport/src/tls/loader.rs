@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kubestrata_api_types::Timestamp;
+use kubestrata_api_types::{FOREVER, Timestamp};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
@@ -21,6 +21,7 @@ use super::refused::Shown;
 use super::verify::{Anything, ChainOrPinned};
 use super::{Identity, Pem, Tls, TlsError, provider};
 use crate::auth::Source;
+use crate::blocking::Blocking;
 
 /// How long until files that could not be used are read again: they are being replaced, most likely.
 const BROKEN_PERIOD: Duration = Duration::from_secs(1);
@@ -33,6 +34,9 @@ pub(super) struct Loader {
     pub(super) protocols: Vec<Vec<u8>>,
     pub(super) source: Arc<Source>,
     pub(super) file_period: Duration,
+    /// How long all files together may take to be read.
+    pub(super) limit: Duration,
+    pub(super) readings: Blocking,
     pub(super) refusal: Refusal,
     pub(super) state: Mutex<State>,
     /// Counts configurations. Release, paired with the Acquire of connections, which are not used again once theirs is
@@ -129,7 +133,10 @@ impl Loader {
             }
             Err(error) if state.cached.is_some() => {
                 tracing::warn!(error = %chain(&error), "the last certificates are kept");
-                state.look = Some(now + BROKEN_PERIOD.min(self.file_period));
+                // A request waits for the reading, so one that hangs is not tried for each.
+                if !hangs(&error) {
+                    state.look = Some(now + BROKEN_PERIOD.min(self.file_period));
+                }
                 Ok(())
             }
             Err(error) => Err(error),
@@ -137,14 +144,20 @@ impl Loader {
     }
 
     async fn read(&self) -> Result<Material, TlsError> {
+        let until = Instant::now() + self.limit.min(FOREVER);
+        let read = async |pem: &Pem, what| {
+            let text = tokio::time::timeout_at(until, pem.read(what, &self.readings)).await;
+            text.unwrap_or_else(|_| Err(pem.hangs(what, self.limit)))
+        };
         let authority = match &self.tls.authority {
-            Some(pem) => Some(pem.read("certificate authority").await?),
+            Some(pem) => Some(read(pem, "certificate authority").await?),
             None => None,
         };
         let identity = match self.tls.identity.clone().or_else(|| self.source.identity()) {
-            Some(Identity { certificate, key }) => {
-                Some((certificate.read("client certificate").await?, key.read("client key").await?))
-            }
+            Some(Identity { certificate, key }) => Some((
+                read(&certificate, "client certificate").await?,
+                read(&key, "client key").await?,
+            )),
             None => None,
         };
         Ok(Material { authority, identity })
@@ -217,6 +230,10 @@ fn warn_if_expired(chain: &[CertificateDer<'_>]) {
     {
         tracing::warn!(subject, %until, "the client certificate has expired");
     }
+}
+
+fn hangs(error: &TlsError) -> bool {
+    matches!(error, TlsError::Read { source, .. } if source.kind() == std::io::ErrorKind::TimedOut)
 }
 
 /// The error and its causes in one line.

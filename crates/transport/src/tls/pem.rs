@@ -3,12 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::TlsError;
+use crate::blocking::Blocking;
 
 /// PEM text: certificates or a key. A clone is cheap; `Debug` shows the file's name only.
 #[derive(Clone)]
@@ -36,6 +38,17 @@ impl Pem {
         matches!(self.0, Source::File(_))
     }
 
+    /// The error of a reading that was not done within `limit`.
+    pub(super) fn hangs(&self, what: &'static str, limit: Duration) -> TlsError {
+        let path = match &self.0 {
+            Source::File(path) => (**path).clone(),
+            Source::Inline(_) => PathBuf::new(),
+        };
+        let problem = format!("it was not read within {limit:?}");
+        let source = Arc::new(std::io::Error::new(std::io::ErrorKind::TimedOut, problem));
+        TlsError::Read { what, path, source }
+    }
+
     /// The text, if it is in memory.
     pub(super) fn memory(&self) -> Option<&[u8]> {
         match &self.0 {
@@ -44,23 +57,30 @@ impl Pem {
         }
     }
 
-    /// The text. `what` names its purpose in errors.
-    pub(crate) async fn read(&self, what: &'static str) -> Result<Contents, TlsError> {
+    /// The text. `what` names its purpose in errors. It has no deadline of its own.
+    pub(crate) async fn read(
+        &self,
+        what: &'static str,
+        readings: &Blocking,
+    ) -> Result<Contents, TlsError> {
         match &self.0 {
             Source::Inline(bytes) => {
                 Ok(Contents { what, from: "inline".into(), bytes: Arc::clone(bytes) })
             }
-            Source::File(path) => match tokio::fs::read(&**path).await {
-                Ok(bytes) => Ok(Contents {
-                    what,
-                    from: path.display().to_string(),
-                    bytes: Arc::new(bytes.into()),
-                }),
-                Err(source) => {
-                    let (path, source) = ((**path).clone(), Arc::new(source));
-                    Err(TlsError::Read { what, path, source })
+            Source::File(path) => {
+                let file = Arc::clone(path);
+                match readings.run(move || std::fs::read(&*file)).await {
+                    Ok(bytes) => Ok(Contents {
+                        what,
+                        from: path.display().to_string(),
+                        bytes: Arc::new(bytes.into()),
+                    }),
+                    Err(source) => {
+                        let (path, source) = ((**path).clone(), Arc::new(source));
+                        Err(TlsError::Read { what, path, source })
+                    }
                 }
-            },
+            }
         }
     }
 }

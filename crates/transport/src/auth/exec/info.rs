@@ -75,7 +75,7 @@ pub(super) async fn render(plugin: &ExecPlugin) -> Result<SecretString, AuthErro
 async fn cluster<'a>(info: &'a ClusterInfo, plugin: &ExecPlugin) -> Result<Cluster<'a>, AuthError> {
     let authority = match &info.authority {
         Some(pem) => {
-            let contents = pem.read("certificate authority").await;
+            let contents = pem.read("certificate authority", &plugin.starting).await;
             Some(contents.map_err(|error| plugin.error(error.to_string()))?)
         }
         None => None,

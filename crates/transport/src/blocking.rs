@@ -11,7 +11,7 @@ const HANGING_MAX: usize = 4;
 
 /// Runs work on threads where it may stand still. What nobody waits for any more goes on there, and is dropped at its end.
 #[derive(Debug)]
-pub(super) struct Blocking(Arc<Semaphore>);
+pub(crate) struct Blocking(Arc<Semaphore>);
 
 impl Default for Blocking {
     fn default() -> Self {
@@ -21,7 +21,7 @@ impl Default for Blocking {
 
 impl Blocking {
     /// The outcome of `work`, which is not begun as long as too much hangs. It has no deadline of its own. Cancel-safe.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
