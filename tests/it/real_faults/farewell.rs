@@ -12,7 +12,7 @@ use kubestrata_transport::{Retry, Transport};
 use tokio::time::timeout;
 
 use super::pair::Pair;
-use super::{NAMESPACE, RECOVERY, bin, collection, live};
+use super::{NAMESPACE, RECOVERY, bin, live};
 
 /// The most that kube-apiserver accepts: one request in fifty.
 const CHANCE: &str = "--goaway-chance=0.02";
