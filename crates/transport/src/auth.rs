@@ -47,6 +47,10 @@ impl Auth {
         Self(Method::None)
     }
 
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.0, Method::None)
+    }
+
     /// A bearer token that never changes.
     pub fn token(token: impl Into<String>) -> Self {
         Self::secret_token(token.into().into())

@@ -20,8 +20,10 @@ impl Functions {
             (None, _) => return,
         };
         for line in text.lines() {
-            let line = line.trim_start();
-            let line = line.strip_prefix("async ").unwrap_or(line);
+            let mut line = line.trim_start();
+            for before in ["pub(crate) ", "pub(super) ", "async "] {
+                line = line.strip_prefix(before).unwrap_or(line);
+            }
             if let Some(rest) = line.strip_prefix("fn ") {
                 let name: String =
                     rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();

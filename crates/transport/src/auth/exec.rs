@@ -6,6 +6,7 @@ mod meters;
 mod process;
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
+use tokio::process::{ChildStdout, Command};
 
 pub(crate) use self::info::ClusterInfo;
 pub(crate) use self::meters::Meters;
@@ -25,6 +26,9 @@ use crate::blocking::Blocking;
 
 /// How much a plugin may print, in bytes.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// How long what it has printed may take to be read once it has ended.
+const REST: Duration = Duration::from_millis(500);
 
 /// What a kubeconfig says of a plugin.
 pub(crate) struct ExecPlugin {
@@ -85,21 +89,31 @@ async fn output(plugin: &ExecPlugin, run: &mut Run) -> Result<Zeroizing<Vec<u8>>
     let mut process = started.inspect_err(|_| *run = Run::NotFound)?;
     // Allocated once: a buffer that grows leaves copies of the secrets behind.
     let mut bytes = Zeroizing::new(vec![0; OUTPUT_BYTES_MAX + 1]);
-    let mut length = 0;
-    if let Some(mut stdout) = process.stdout() {
-        while length < bytes.len() {
-            match stdout.read(&mut bytes[length..]).await {
-                Ok(0) => break,
-                Ok(more) => length += more,
-                Err(error) => return Err(plugin.error(error.to_string())),
+    let (mut length, mut ended) = (0, None);
+    if let Some(stdout) = process.stdout() {
+        let read = fill(stdout, &mut bytes, &mut length);
+        tokio::pin!(read);
+        let read = tokio::select! {
+            // All that it prints first, which most end with.
+            biased;
+            read = &mut read => Some(read),
+            status = process.wait() => {
+                // What it has left running may hold its output open for as long as it likes.
+                ended = Some(status);
+                tokio::time::timeout(REST, &mut read).await.ok()
             }
-        }
+        };
+        read.unwrap_or(Ok(())).map_err(|error| plugin.error(error.to_string()))?;
     }
     if length > OUTPUT_BYTES_MAX {
         return Err(plugin.error(format!("it prints more than {OUTPUT_BYTES_MAX} bytes")));
     }
     bytes.truncate(length);
-    let status = process.wait().await.map_err(|error| plugin.error(error.to_string()))?;
+    let status = match ended {
+        Some(ended) => ended,
+        None => process.wait().await,
+    };
+    let status = status.map_err(|error| plugin.error(error.to_string()))?;
     if status.success() {
         *run = Run::Done;
         Ok(bytes)
@@ -107,6 +121,17 @@ async fn output(plugin: &ExecPlugin, run: &mut Run) -> Result<Zeroizing<Vec<u8>>
         *run = Run::Failed(status.code().unwrap_or(-1));
         Err(plugin.error(status.to_string()))
     }
+}
+
+/// Reads until there is no more, or no room.
+async fn fill(mut stdout: ChildStdout, bytes: &mut [u8], length: &mut usize) -> io::Result<()> {
+    while *length < bytes.len() {
+        match stdout.read(&mut bytes[*length..]).await? {
+            0 => break,
+            more => *length += more,
+        }
+    }
+    Ok(())
 }
 
 async fn command(plugin: &ExecPlugin) -> Result<Command, AuthError> {

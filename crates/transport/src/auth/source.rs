@@ -22,6 +22,9 @@ use crate::config::Timeouts;
 use crate::errand::Errand;
 use crate::tls::Identity;
 
+/// How long a call waits for newer credentials where the old ones are still valid.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Makes and keeps credentials. One per transport: the layer that writes headers and the connector that shows
 /// certificates share it.
 #[derive(Debug)]
@@ -86,7 +89,16 @@ impl Source {
             None if !self.can_change() => Arc::clone(state).refresh(None).await,
             None => {
                 let work = || Arc::clone(state).refresh(rejected.cloned());
-                self.refresh.run(work).await.unwrap_or(Err(AuthError::Interrupted))
+                let refresh = self.refresh.run(work);
+                let made = match state.still_valid(rejected) {
+                    None => refresh.await,
+                    // Good until it has ended: nobody has to wait for long for a newer one.
+                    Some(old) => match tokio::time::timeout(PATIENCE, refresh).await {
+                        Ok(made) => made,
+                        Err(_) => Some(Ok(old)),
+                    },
+                };
+                made.unwrap_or(Err(AuthError::Interrupted))
             }
         };
         let got = got.or_else(|error| state.still_valid(rejected).ok_or(error))?;

@@ -3,9 +3,11 @@
 //! What is not there or null is the zero value, at every place, as for Go (`encoding/json`, by `sigs.k8s.io/yaml`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use secrecy::SecretString;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
@@ -49,10 +51,12 @@ pub(super) struct NamedContext {
 pub(super) struct Cluster {
     pub(super) server: Option<Spanned<String>>,
     pub(super) tls_server_name: Option<Spanned<String>>,
+    #[serde(deserialize_with = "flag")]
     pub(super) insecure_skip_tls_verify: Option<bool>,
     pub(super) certificate_authority: Option<String>,
     pub(super) certificate_authority_data: Option<Spanned<String>>,
     pub(super) proxy_url: Option<Spanned<Secret>>,
+    #[serde(deserialize_with = "flag")]
     pub(super) disable_compression: Option<bool>,
     #[serde(deserialize_with = "list")]
     pub(super) extensions: Vec<Extension>,
@@ -101,6 +105,7 @@ pub(super) struct Exec {
     #[serde(deserialize_with = "list")]
     pub(super) env: Vec<ExecVariable>,
     pub(super) install_hint: Option<String>,
+    #[serde(deserialize_with = "flag")]
     pub(super) provide_cluster_info: Option<bool>,
     pub(super) interactive_mode: Option<Spanned<String>>,
 }
@@ -136,6 +141,38 @@ impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(|text| Self(text.into()))
     }
+}
+
+/// A boolean and no string that looks like one: kubectl refuses `"true"`, and what is refused there must not switch
+/// verification off here. A plain `yes` is one, as in YAML 1.1; that in quotes is taken too, as it cannot be told apart.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    struct Flag;
+
+    impl Visitor<'_> for Flag {
+        type Value = Option<bool>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("true or false, without quotes")
+        }
+
+        fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
+            Ok(Some(flag))
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            match &*text.to_ascii_lowercase() {
+                "yes" | "y" | "on" => Ok(Some(true)),
+                "no" | "n" | "off" => Ok(Some(false)),
+                _ => Err(E::invalid_type(serde::de::Unexpected::Other("a string"), &self)),
+            }
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+
+    deserializer.deserialize_any(Flag)
 }
 
 /// A list, of which null, and each null in it, is the zero value.

@@ -21,6 +21,9 @@ impl Kubeconfig {
     /// What a context says: its server, how to verify it, who we are, and the namespace to use by default.
     /// `None` takes the current context.
     ///
+    /// A server without TLS gets no credentials, as by kubectl: everybody on the way could read them. Set
+    /// [`Config::auth`] for one that shall have them nevertheless.
+    ///
     /// # Errors
     ///
     /// There is no such context, cluster or user, a field has a bad value, or asks for what this crate does not do.
@@ -37,7 +40,15 @@ impl Kubeconfig {
         let mut config = server(cluster)?;
         config.tls = tls(cluster, user)?;
         if let Some(user) = user {
-            config.auth = auth(user, &config, cluster)?;
+            let auth = auth(user, &config, cluster)?;
+            if config.is_tls() {
+                config.auth = auth;
+            } else if !auth.is_none() {
+                tracing::warn!(
+                    server = %config.server,
+                    "the server is reached without TLS: it gets no credentials (client-go: IsConfigTransportTLS)"
+                );
+            }
             config.impersonate = impersonation(user)?;
         }
         if let Some(namespace) = context.namespace.as_ref().filter(|name| !name.is_empty()) {

@@ -75,7 +75,7 @@ fn contexts_become_configurations() {
     expect![[r#"
         https://dev.example:6443/base Token Some(Pem(/home/me/.kube/pki/ca.crt)) None ns=team name=Some("kubernetes") insecure=false Auto
         https://dev.example:6443/base TokenFile(/home/me/.kube/run/token) Some(Pem(/home/me/.kube/pki/ca.crt)) Some(Identity { certificate: Pem(/home/me/.kube/a.crt), key: Pem(/abs/a.key) }) ns=default name=Some("kubernetes") insecure=false Auto
-        http://127.0.0.1:8080/ Basic None None ns=default name=None insecure=false Never
+        http://127.0.0.1:8080/ None None None ns=default name=None insecure=false Never
         http://127.0.0.1:8080/ None None None ns=default name=None insecure=false Never"#]]
     .assert_eq(&shown.join("\n"));
     let acting = file.config(Some("acting")).unwrap().impersonate.unwrap();
@@ -322,4 +322,40 @@ fn null_is_nothing_everywhere() {
         https://a/ Exec(aws) None None ns=default name=None insecure=false Auto None
         https://a/ Token None None ns=default name=None insecure=false Auto Some(Impersonation { user: "jane", uid: None, groups: ["dev", ""], extra: {"a": [], "b": ["", "c"]} })
         https://a/ Basic None None ns=default name=None insecure=false Auto None"#]].assert_eq(&shown.join("\n"));
+}
+
+/// kubectl's rule, and everybody on the way could read them.
+#[test]
+fn a_server_without_tls_gets_no_credentials() {
+    for (server, auth) in [("http://a", "None"), ("https://a", "Token")] {
+        let text = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+             clusters: [{{name: a, cluster: {{server: '{server}'}}}}]\n\
+             users: [{{name: a, user: {{token: t, as: jane}}}}]\n"
+        );
+        let config = parse(&text).unwrap().config(None).unwrap();
+        assert_eq!(format!("{:?}", config.auth), auth, "{server}");
+        assert!(config.impersonate.is_some());
+    }
+}
+
+/// What kubectl refuses must not switch verification off.
+#[test]
+fn a_boolean_is_no_string() {
+    let flag = |flag: &str| {
+        let text = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: a}}}}]\n\
+             clusters:\n- name: a\n  cluster: {{server: 'https://a', insecure-skip-tls-verify: {flag}}}\n"
+        );
+        parse(&text).and_then(|file| file.config(None)).map(|config| config.tls.insecure)
+    };
+    for (text, insecure) in
+        [("true", true), ("false", false), ("yes", true), ("off", false), ("", false)]
+    {
+        assert_eq!(flag(text).unwrap(), insecure, "{text}");
+    }
+    for text in ["'true'", "\"true\"", "'false'", "1", "maybe", "[true]"] {
+        let error = flag(text).unwrap_err().to_string();
+        assert!(error.contains("config:5"), "{text}: {error}");
+    }
 }

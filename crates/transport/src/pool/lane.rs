@@ -237,6 +237,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     pub(super) fn opened_http1(&mut self, sender: H1, now: Instant) -> bool {
         self.dialing -= 1;
         self.opened += 1;
+        self.failure = None;
         self.version = Some(Version::Http1);
         self.http1 += 1;
         self.idle.push((sender, now));
@@ -247,6 +248,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     pub(super) fn opened_http2(&mut self, sender: H2, wanted: bool) {
         self.dialing -= 1;
         self.opened += 1;
+        self.failure = None;
         self.version = Some(Version::Http2);
         let id = self.next_id;
         self.next_id += 1;

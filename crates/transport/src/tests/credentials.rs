@@ -124,7 +124,8 @@ async fn a_token_file_that_hangs_has_a_limit() {
     let mut config = Config::in_process().auth(Auth::token_file(&path));
     config.timeouts.token_file = Duration::from_millis(50);
     config.timeouts.files = Duration::from_millis(1);
-    let new = || crate::AuthLayer::new(&config).unwrap().layer(inner);
+    let short = config.clone();
+    let new = || crate::AuthLayer::new(&short).unwrap().layer(inner);
     let call = |service: &crate::AuthService<_>| {
         let sent = service.clone().oneshot(http::Request::new(()));
         async { sent.await.map(http::Response::into_body) }
@@ -137,8 +138,18 @@ async fn a_token_file_that_hangs_has_a_limit() {
     let error = call(&fresh).await.unwrap_err();
     let error = cause_ref::<AuthError>(&*error).unwrap();
     assert!(matches!(error, AuthError::TokenFileTimeout { .. }), "{error:?}");
-    // What there was before is used on.
+    // What there was before is used on, and nobody waits long for something newer.
     assert_eq!(call(&old).await.unwrap(), "Bearer one");
+    config.timeouts.token_file = Duration::from_secs(600);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "one").unwrap();
+    let patient = crate::AuthLayer::new(&config).unwrap().layer(inner);
+    assert_eq!(call(&patient).await.unwrap(), "Bearer one");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&pipe, &path).unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let used = tokio::time::timeout(Duration::from_secs(60), call(&patient)).await;
+    assert_eq!(used.expect("the old one is used meanwhile").unwrap(), "Bearer one");
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "two").unwrap();
     tokio::time::sleep(Duration::from_millis(1050)).await;

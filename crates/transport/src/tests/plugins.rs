@@ -35,7 +35,7 @@ fn print(text: &str) -> String {
 
 impl Plugin {
     fn new(script: &str) -> Self {
-        Self::with("v1", "interactiveMode: IfAvailable", "server: 'http://in-process'", script)
+        Self::with("v1", "interactiveMode: IfAvailable", "server: 'https://in-process'", script)
     }
 
     fn with(version: &str, exec: &str, cluster: &str, script: &str) -> Self {
@@ -115,7 +115,7 @@ async fn a_plugin_gives_a_token() {
     // A variable without a value is an empty one.
     let exec = "interactiveMode: Never\n      provideClusterInfo: ~";
     let script = format!("{} | sed s/X/${{NOTHING-unset}}-/", print(&credential(r#""token":"X""#)));
-    let plugin = Plugin::with("v1", exec, "server: 'http://in-process'", &script);
+    let plugin = Plugin::with("v1", exec, "server: 'https://in-process'", &script);
     assert_eq!(plugin.twice().await.unwrap()[0], "Bearer -");
     // YAML is as good.
     let yaml =
@@ -123,7 +123,7 @@ async fn a_plugin_gives_a_token() {
     assert_eq!(Plugin::new(&print(yaml)).twice().await.unwrap()[0], "Bearer y");
     // The older version, without a word on interaction.
     let old = credential(r#""token":"old""#).replace("/v1", "/v1beta1");
-    let plugin = Plugin::with("v1beta1", "", "server: 'http://in-process'", &print(&old));
+    let plugin = Plugin::with("v1beta1", "", "server: 'https://in-process'", &print(&old));
     assert_eq!(plugin.twice().await.unwrap()[0], "Bearer old");
 }
 
@@ -328,7 +328,7 @@ async fn failures_name_the_program_and_never_what_it_printed() {
 #[tokio::test]
 async fn a_missing_program_is_told_with_its_hint() {
     let exec = "interactiveMode: Never\n      installHint: get it from the shop";
-    let plugin = Plugin::with("v1", exec, "server: 'http://in-process'", "exit 0");
+    let plugin = Plugin::with("v1", exec, "server: 'https://in-process'", "exit 0");
     std::fs::remove_file(plugin.path("plugin")).unwrap();
     let error = plugin.twice().await.unwrap_err();
     assert!(
@@ -410,7 +410,7 @@ async fn a_refused_credential_is_made_anew_once() {
 
 #[tokio::test]
 async fn a_plugin_is_told_of_the_server() {
-    let cluster = "server: 'http://in-process/base'\n    tls-server-name: api\n    certificate-authority: ca\n    \
+    let cluster = "server: 'https://in-process/base'\n    tls-server-name: api\n    certificate-authority: ca\n    \
                    proxy-url: 'http://me:pass-word@proxy:3128'\n    disable-compression: true\n    extensions:\n    \
                    - {name: other, extension: 7}\n    \
                    - {name: client.authentication.k8s.io/exec, extension: {audience: x, list: [1, 2.5, null, true]}}";
@@ -422,7 +422,7 @@ async fn a_plugin_is_told_of_the_server() {
     let plugin = Plugin::with("v1", exec, cluster, &script);
     std::fs::write(plugin.path("ca"), "some PEM").unwrap();
     plugin.twice().await.unwrap();
-    expect![[r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"http://in-process/base","tls-server-name":"api","certificate-authority-data":"c29tZSBQRU0=","proxy-url":"http://me:pass-word@proxy:3128","disable-compression":true,"config":{"audience":"x","list":[1,2.5,null,true]}},"interactive":false}}"#]]
+    expect![[r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://in-process/base","tls-server-name":"api","certificate-authority-data":"c29tZSBQRU0=","proxy-url":"http://me:pass-word@proxy:3128","disable-compression":true,"config":{"audience":"x","list":[1,2.5,null,true]}},"interactive":false}}"#]]
     .assert_eq(&plugin.text("info"));
     assert!(!format!("{:?}", plugin.config).contains("pass-word"));
     // Not unless the file says so.
@@ -512,4 +512,21 @@ async fn runs_of_plugins_are_counted_by_how_they_went() {
     let series =
         r#"rest_client_exec_plugin_call_total{code="1",call_status="plugin_not_found_error"}"#;
     assert_eq!(metrics.value(series), Some(1.0), "{}", metrics.render());
+}
+
+/// It has answered; what it leaves behind, as an agent that keeps a session, holds its output open.
+#[tokio::test]
+async fn a_plugin_may_leave_something_running() {
+    let script =
+        format!("{COUNT}sleep 60 &\necho $! > pid\n{}", print(&credential(r#""token":"abc""#)));
+    let mut plugin = Plugin::new(&script);
+    plugin.config.timeouts.exec = Duration::from_secs(20);
+    let started = Instant::now();
+    assert_eq!(plugin.twice().await.unwrap(), ["Bearer abc", "Bearer abc"]);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(plugin.runs(), 1);
+    // It may be meant to go on, and is ours to end.
+    assert!(plugin.process().exists());
+    let ended = std::process::Command::new("kill").arg(plugin.text("pid").trim()).status().unwrap();
+    assert!(ended.success());
 }
