@@ -94,7 +94,8 @@ impl Listen {
     }
 
     /// Only for those who know this bearer token. Required for an address that other hosts can reach. Default none.
-    /// An empty one is refused by [`Server::listen`].
+    /// An empty one is refused by [`Server::listen`]. It belongs together with [`Listen::tls`]: clients send no token of a
+    /// kubeconfig to a server without.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into().into());

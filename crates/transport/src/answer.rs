@@ -95,6 +95,11 @@ pub(crate) async fn check(
         Err(_) => Vec::new(),
     };
     let status: Status = decode_status(content_type.as_deref(), code, retry_after, &body);
+    if status.is_success() {
+        // The code is what counts (client-go makes a Status of its own as well).
+        let unread: Status = decode_status(None, code, retry_after, &[]);
+        return Err(unread.into());
+    }
     Err(status.into())
 }
 

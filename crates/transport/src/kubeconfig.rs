@@ -16,11 +16,12 @@ use std::collections::{BTreeMap, btree_map};
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeSeed as _;
 use serde_saphyr::Spanned;
 
 pub use self::error::{KubeconfigError, Place};
 use self::model::{Cluster, Context, File, User};
-use self::tree::Node;
+use self::tree::{Node, Texts};
 pub use self::write::EntryName;
 
 /// One kubeconfig, merged from one or several files.
@@ -180,7 +181,12 @@ fn add<T: Default>(
 impl Document {
     fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let tree = model::parse(text, path)?.unwrap_or(Node::Null);
+        let mut tree = model::parse(text, path)?.unwrap_or(Node::Null);
+        if tree != Node::Null {
+            // Where it fails, as for a scalar with the tag of a number, that and what follows is written as what it means.
+            let texts = |de: serde_saphyr::Deserializer<'_, '_>| Texts(&mut tree).deserialize(de);
+            let _ = serde_saphyr::with_deserializer_from_str(text, texts);
+        }
         Ok(Self { path: path.to_owned(), text: text.into(), tree, loaded: None })
     }
 }

@@ -135,6 +135,10 @@ fn provider() -> Result<Arc<CryptoProvider>, TlsError> {
 pub(crate) fn validity(certificates: &Pem) -> Option<(Timestamp, Timestamp)> {
     let first = CertificateDer::pem_slice_iter(certificates.memory()?).next()?.ok()?;
     let (from, until) = certificate::validity(&first)?;
-    let time = |seconds| Timestamp::from_second(i64::try_from(seconds).ok()?).ok();
+    // Such as the last second of the year 9999, which stands for no end (RFC 5280, 4.1.2.5), are a day beyond what there is.
+    let time = |seconds| {
+        let time = Timestamp::from_second(i64::try_from(seconds).ok()?);
+        Some(time.unwrap_or(Timestamp::MAX))
+    };
     Some((time(from)?, time(until)?))
 }

@@ -122,7 +122,9 @@ async fn sockets_and_the_same_process_give_the_same() {
 
 #[tokio::test]
 async fn a_token_is_asked_for() {
-    let serving = Server::start_default().listen(Listen::new().token("s3\"cret")).await.unwrap();
+    // Over TLS, without which no client sends the token of a kubeconfig.
+    let listen = Listen::new().tls().token("s3\"cret");
+    let serving = Server::start_default().listen(listen).await.unwrap();
     transport(&serving).oneshot(create("a")).await.unwrap();
     for auth in [
         kubestrata_transport::Auth::none(),

@@ -36,7 +36,11 @@ fn one(header: &str) -> Option<(&str, String, &str)> {
             '\\' => escaped = true,
             '"' => {
                 // A date may stand before the comma; nothing reads it.
-                let after = quoted[at + 1..].split_once(',').map_or("", |(_, after)| after);
+                // In quotes, and with a comma of its own.
+                let rest = quoted[at + 1..].trim_start();
+                let dated = rest.strip_prefix('"').and_then(|date| date.split_once('"'));
+                let rest = dated.map_or(rest, |(_, rest)| rest);
+                let after = rest.split_once(',').map_or("", |(_, after)| after);
                 return Some((code, text, after));
             }
             c => text.push(c),

@@ -4,16 +4,17 @@ use std::fmt;
 
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 /// A value of YAML. Any text in a kubeconfig can be a secret.
 #[derive(Clone)]
 pub(super) enum Node {
     Null,
-    Bool(bool),
-    Unsigned(u64),
-    Signed(i64),
-    Float(f64),
+    /// What is no text without quotes, as a number or a boolean, as it is written: a password may look like one, and one that
+    /// is written back otherwise is lost.
+    Plain(SecretString),
     Text(SecretString),
     List(Vec<Self>),
     /// In the order of the file.
@@ -58,8 +59,8 @@ impl Node {
     pub(super) fn name(&self) -> String {
         match self.get("name") {
             None | Some(Self::Null) => String::new(),
-            Some(Self::Text(text)) => text.expose_secret().to_owned(),
-            Some(other) => other.scalar_text(),
+            Some(Self::Text(text) | Self::Plain(text)) => text.expose_secret().to_owned(),
+            Some(Self::List(_) | Self::Map(_)) => String::new(),
         }
     }
 
@@ -74,13 +75,6 @@ impl Node {
         let mut out = Buffer::default();
         self.block(0, &mut out);
         out.0.as_str().into()
-    }
-
-    /// A scalar that is no text, as it is written.
-    fn scalar_text(&self) -> String {
-        let mut out = Buffer::default();
-        self.inline(&mut out);
-        out.0.as_str().to_owned()
     }
 
     fn block(&self, depth: usize, out: &mut Buffer) {
@@ -135,15 +129,7 @@ impl Node {
     fn inline(&self, out: &mut Buffer) {
         match self {
             Self::Null => out.push_str("null"),
-            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Self::Unsigned(value) => out.push_str(&value.to_string()),
-            Self::Signed(value) => out.push_str(&value.to_string()),
-            Self::Float(value) if value.is_nan() => out.push_str(".nan"),
-            Self::Float(value) if value.is_infinite() => {
-                out.push_str(if *value > 0.0 { ".inf" } else { "-.inf" });
-            }
-            // With a point or an exponent, so that it stays a float.
-            Self::Float(value) => out.push_str(&format!("{value:?}")),
+            Self::Plain(text) => out.push_str(text.expose_secret()),
             Self::Text(text) => scalar(text.expose_secret(), out),
             Self::List(_) => out.push_str("[]"),
             Self::Map(_) => out.push_str("{}"),
@@ -210,11 +196,9 @@ impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
-            (Self::Bool(one), Self::Bool(other)) => one == other,
-            (Self::Unsigned(one), Self::Unsigned(other)) => one == other,
-            (Self::Signed(one), Self::Signed(other)) => one == other,
-            (Self::Float(one), Self::Float(other)) => one == other,
-            (Self::Text(one), Self::Text(other)) => one.expose_secret() == other.expose_secret(),
+            (Self::Text(one), Self::Text(other)) | (Self::Plain(one), Self::Plain(other)) => {
+                one.expose_secret() == other.expose_secret()
+            }
             (Self::List(one), Self::List(other)) => one == other,
             (Self::Map(one), Self::Map(other)) => one == other,
             _ => false,
@@ -250,19 +234,20 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+        Ok(Node::Plain(value.to_string().into()))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Unsigned(value))
+        Ok(Node::Plain(value.to_string().into()))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(u64::try_from(value).map_or(Node::Signed(value), Node::Unsigned))
+        Ok(Node::Plain(value.to_string().into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Float(value))
+        // With a point or an exponent, so that it stays a float.
+        Ok(Node::Plain(format!("{value:?}").into()))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
@@ -296,11 +281,59 @@ struct Key(String);
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Node::deserialize(deserializer)? {
-            Node::Text(key) => Ok(Self(key.expose_secret().to_owned())),
+            Node::Text(key) | Node::Plain(key) => Ok(Self(key.expose_secret().to_owned())),
+            Node::Null => Ok(Self("null".to_owned())),
             Node::List(_) | Node::Map(_) => {
                 Err(serde::de::Error::custom("a key that is no scalar"))
             }
-            scalar => Ok(Self(scalar.scalar_text())),
         }
+    }
+}
+
+/// Reads the same file once more for the texts of scalars that are none: the parser gives either what one means or how it is
+/// written.
+pub(super) struct Texts<'a>(pub(super) &'a mut Node);
+
+impl<'de> DeserializeSeed<'de> for Texts<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.0 {
+            Node::Null | Node::Text(_) => IgnoredAny::deserialize(deserializer).map(drop),
+            Node::Plain(text) => {
+                *text = String::deserialize(deserializer)?.into();
+                Ok(())
+            }
+            Node::List(_) => deserializer.deserialize_seq(self),
+            Node::Map(_) => deserializer.deserialize_map(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Texts<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what was there before")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Node::List(known) = self.0 else { return Ok(()) };
+        for item in known {
+            if items.next_element_seed(Texts(item))?.is_none() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let Node::Map(known) = self.0 else { return Ok(()) };
+        for (name, value) in known {
+            let Some(key) = entries.next_key::<String>()? else { return Ok(()) };
+            *name = key;
+            entries.next_value_seed(Texts(value))?;
+        }
+        Ok(())
     }
 }

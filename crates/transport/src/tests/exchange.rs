@@ -68,7 +68,8 @@ async fn warnings_go_to_a_hook_whatever_the_answer_is() {
     let (transport, _) = over(config, |seen| async move {
         let failed = seen.target.ends_with("/bad");
         let mut response = if failed { answer(400, "text/plain", "no") } else { json(pod("a", 5)) };
-        response.headers_mut().append("warning", r#"299 - "old API""#.parse().unwrap());
+        let dated = r#"299 - "one" "Wed, 21 Oct 2015 07:28:00 GMT", 299 - "old API""#;
+        response.headers_mut().append("warning", dated.parse().unwrap());
         response
     });
     transport.clone().oneshot(get("good")).await.unwrap();

@@ -258,6 +258,18 @@ async fn the_last_refusal_keeps_its_delay() {
     assert_eq!(status.retry_after(), Some(Duration::from_secs(3600)));
 }
 
+/// A body that speaks of success beside a code that does not.
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_no_success() {
+    let (transport, _) = over(Config::in_process(), |_| async {
+        let body = r#"{"kind":"Status","apiVersion":"v1","status":"Success","code":200}"#;
+        answer(500, "application/json", body)
+    });
+    let error = transport.oneshot(patch()).await.unwrap_err();
+    assert!(!status(&error).is_success());
+    assert_eq!(status(&error).code, 500);
+}
+
 /// Whoever obeys the server whatever it says waits to the end of his time.
 #[tokio::test(start_paused = true)]
 async fn no_time_is_too_long_to_wait_for() {

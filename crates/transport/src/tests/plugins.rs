@@ -530,3 +530,14 @@ async fn a_plugin_may_leave_something_running() {
     let ended = std::process::Command::new("kill").arg(plugin.text("pid").trim()).status().unwrap();
     assert!(ended.success());
 }
+
+/// What has no end is said to end with the year 9999.
+#[tokio::test]
+async fn what_has_no_end_is_used_for_long() {
+    for end in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999+00:00"] {
+        let status = format!(r#""token":"abc","expirationTimestamp":"{end}""#);
+        let plugin = Plugin::new(&format!("{COUNT}{}", print(&credential(&status))));
+        assert_eq!(plugin.twice().await.unwrap(), ["Bearer abc", "Bearer abc"]);
+        assert_eq!(plugin.runs(), 1);
+    }
+}

@@ -33,10 +33,16 @@ impl ChainOrPinned {
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
+        // Of a bundle, what is no certificate is passed over, as by Go, if anything else is there.
+        let mut problem = None;
         for certificate in &certificates {
-            roots
-                .add(certificate.clone())
-                .map_err(|error| TlsError::NoRoots { problem: error.to_string() })?;
+            if let Err(error) = roots.add(certificate.clone()) {
+                tracing::warn!(%error, "one of the certificates to trust cannot be used");
+                problem = Some(error.to_string());
+            }
+        }
+        if let (true, Some(problem)) = (roots.is_empty(), problem) {
+            return Err(TlsError::NoRoots { problem });
         }
         let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()

@@ -22,10 +22,25 @@ struct ExecCredential {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ExecStatus {
-    expiration_timestamp: Option<Timestamp>,
+    expiration_timestamp: Option<End>,
     token: Option<Secret>,
     client_certificate_data: Option<Secret>,
     client_key_data: Option<Secret>,
+}
+
+/// A time, which may be the last one there is: plugins say so of what has no end.
+struct End(Timestamp);
+
+impl<'de> Deserialize<'de> for End {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.parse() {
+            Ok(end) => Ok(Self(end)),
+            // Beyond the last time that there is, in every zone.
+            Err(_) if text.starts_with("9999-12-3") => Ok(Self(Timestamp::MAX)),
+            Err(_) => Err(serde::de::Error::custom("no time")),
+        }
+    }
 }
 
 /// A string that is wiped when dropped.
@@ -61,7 +76,7 @@ pub(super) fn parse(plugin: &ExecPlugin, output: &[u8]) -> Result<Made, AuthErro
     if token.is_none() && identity.is_none() {
         return Err(plugin.error("its output has neither a token nor a certificate and key"));
     }
-    let mut end = status.expiration_timestamp;
+    let mut end = status.expiration_timestamp.map(|end| end.0);
     if let Some(identity) = &identity {
         // What the plugin says of its token's end need not be true of the certificate, and many plugins say nothing.
         let (_, until) = validity(&identity.certificate)

@@ -63,7 +63,16 @@ impl NoProxy {
         if host == "localhost" {
             return true;
         }
+        // What an address is bound to on this machine is no part of a name: `::1%.example.com` is below nothing (Go,
+        // CVE-2025-22870).
+        let (host, zone) = match host.split_once('%') {
+            Some((address, zone)) => (address.to_owned(), Some(zone.to_owned())),
+            None => (host, None),
+        };
         let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        if zone.is_some() && address.is_none() {
+            return self.all;
+        }
         if address.is_some_and(|address| address.is_loopback()) || self.all {
             return true;
         }

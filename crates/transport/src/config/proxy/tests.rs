@@ -41,6 +41,16 @@ fn proxies_are_urls() {
     assert!(basic.is_sensitive());
 }
 
+/// Go's table has this row (CVE-2025-22870): what an address is bound to is no name.
+#[test]
+fn a_zone_is_no_name() {
+    let rules = NoProxy::parse("example.com,fe80::/10");
+    assert!(!rules.matches("[1000::%25.example.com]", 123));
+    assert!(!rules.matches("1000::%.example.com", 123));
+    assert!(rules.matches("fe80::1%eth0", 443));
+    assert!(rules.matches("www.example.com", 443));
+}
+
 /// The table of Go's own test of `httpproxy`, and what its documentation says beyond it.
 #[test]
 fn exceptions_are_as_for_go() {

@@ -11,10 +11,7 @@ use crate::kubeconfig::{EntryName, Kubeconfig, KubeconfigError};
 fn show(node: &Node) -> String {
     match node {
         Node::Null => "null".to_owned(),
-        Node::Bool(value) => value.to_string(),
-        Node::Unsigned(value) => value.to_string(),
-        Node::Signed(value) => value.to_string(),
-        Node::Float(value) => format!("{value:?}"),
+        Node::Plain(text) => text.expose_secret().to_owned(),
         Node::Text(text) => format!("{:?}", text.expose_secret()),
         Node::List(items) => format!("{:?}", items.iter().map(show).collect::<Vec<_>>()),
         Node::Map(entries) => {
@@ -348,10 +345,13 @@ fn random(depth: u32, next: &mut impl FnMut(u64) -> u64) -> Node {
         |next: &mut dyn FnMut(u64) -> u64| TEXTS[usize::try_from(next(24)).unwrap()].to_owned();
     match next(if depth == 0 { 6 } else { 8 }) {
         0 => Node::Null,
-        1 => Node::Bool(next(2) == 1),
-        2 => Node::Unsigned(next(1 << 31)),
-        3 => Node::Signed(-1 - i64::try_from(next(1 << 31)).unwrap()),
-        4 => Node::Float(f64::from(u32::try_from(next(1 << 20)).unwrap()) / 64.0),
+        1 => Node::Plain((next(2) == 1).to_string().into()),
+        2 => Node::Plain(next(1 << 31).to_string().into()),
+        3 => Node::Plain((-1 - i64::try_from(next(1 << 31)).unwrap()).to_string().into()),
+        4 => {
+            let float = f64::from(u32::try_from(next(1 << 20)).unwrap()) / 64.0;
+            Node::Plain(format!("{float:?}").into())
+        }
         5 => Node::Text(text(next).into()),
         6 => Node::List((0..next(4)).map(|_| random(depth - 1, next)).collect()),
         _ => {
@@ -362,5 +362,52 @@ fn random(depth: u32, next: &mut impl FnMut(u64) -> u64) -> Node {
             }
             Node::Map(entries)
         }
+    }
+}
+
+/// A password or a name may look like a number.
+#[test]
+fn what_looks_like_a_number_is_written_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    for text in [
+        "0123456",
+        "123456789012345678901234",
+        "1e5",
+        "1_000",
+        "0x1F",
+        "0o17",
+        "+1",
+        "1.10",
+        "00",
+        "yes",
+        "True",
+        "-0",
+        "1.",
+        "no",
+    ] {
+        let file = format!(
+            "current-context: {text}\ncontexts: [{{name: {text}, context: {{cluster: a, user: a}}}}]\n\
+             clusters: [{{name: a, cluster: {{server: 'https://a'}}}}]\n\
+             users: [{{name: a, user: {{username: me, password: {text}}}}}]\n{text}: [{text}]\n"
+        );
+        std::fs::write(&path, file).unwrap();
+        let mut file = Kubeconfig::read(&path).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let name = file.current_context().unwrap().to_owned();
+        assert_eq!(name, text);
+        file.set(EntryName::Context(&name), &["namespace"], Some("n")).unwrap();
+        file.save().unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        for line in [
+            format!("current-context: {text}\n"),
+            format!("- name: {text}\n"),
+            format!("password: {text}\n"),
+            format!("- {text}\n"),
+        ] {
+            assert!(written.contains(&line), "{line:?} is not in {written}");
+        }
+        let again = Kubeconfig::read(&path).unwrap();
+        assert_eq!(again.config(None).unwrap().namespace, "n", "{written}");
+        assert_eq!(again.contexts().count(), 1, "{written}");
     }
 }
