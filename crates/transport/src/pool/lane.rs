@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// How long after a dial was begun that is not done another is: it may hang, where a new one would not.
 pub(super) const LATE: Duration = Duration::from_secs(1);
 
-/// How many connections of a server that speaks HTTP/2 are opened at a time, when those before are late.
+/// How many connections are opened at a time because those before are late.
 const DIALS_MAX: usize = 4;
 
 /// What a lane must know of a connection.
@@ -69,10 +69,8 @@ pub(super) struct Lane<H1, H2, E> {
     http1: usize,
     /// Whether somebody calls [`Lane::expire`] when that is due.
     looked_after: bool,
-    /// Connections being opened.
-    dialing: usize,
-    /// When the last of them was begun, and when it is open, or has failed.
-    dialing_since: Option<Instant>,
+    /// Connections being opened, each by when that was begun, and when the last of them is open, or has failed.
+    dialing: Vec<Instant>,
     dialing_until: Option<Instant>,
     /// How many connections were opened, and how many could not be.
     opened: u64,
@@ -105,8 +103,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
             idle: Vec::new(),
             http1: 0,
             looked_after: false,
-            dialing: 0,
-            dialing_since: None,
+            dialing: Vec::new(),
             dialing_until: None,
             opened: 0,
             failures: 0,
@@ -143,11 +140,9 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         failure.map(|(error, _)| error.clone())
     }
 
-    /// Whether there may soon be a place: on a connection that is being opened and not late, or on one that is open.
-    fn has_hope(&self, now: Instant) -> bool {
-        let young = |since| now.saturating_duration_since(since) < LATE;
-        (self.open() > 0 && !self.bounds.lasting)
-            || (self.dialing > 0 && self.dialing_since.is_some_and(young))
+    /// Whether there may soon be a place on a connection that is open.
+    fn comes_free(&self) -> bool {
+        self.open() > 0 && !self.bounds.lasting
     }
 
     /// A connection for one more request, which takes room on it that must be given back.
@@ -169,18 +164,20 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
     pub(super) fn dial(&mut self, now: Instant, until: Instant, waiting: usize) -> bool {
         self.forget_closed(now);
         let failed = self.failure.as_ref().map(|(_, at)| *at);
-        if self.has_hope(now) && failed.is_some_and(|at| now.saturating_duration_since(at) < PAUSE)
-        {
+        let others = self.comes_free() || !self.dialing.is_empty();
+        if others && failed.is_some_and(|at| now.saturating_duration_since(at) < PAUSE) {
             return false;
         }
-        let last = self.dialing_since.filter(|_| self.dialing > 0);
-        let late = last.is_some_and(|since| now.saturating_duration_since(since) >= LATE);
+        let dialing = self.dialing.len();
+        let last = self.dialing.last();
+        let late = last.is_some_and(|since| now.saturating_duration_since(*since) >= LATE)
+            && dialing < DIALS_MAX;
         let needed = match self.version {
             Some(Version::Http1) => {
-                let coming = self.idle.len() + self.dialing;
+                let coming = self.idle.len() + dialing;
                 (coming < waiting || late)
                     && waiting > 0
-                    && self.http1 + self.dialing < self.bounds.http1
+                    && self.http1 + dialing < self.bounds.http1
             }
             // One at a time, if it comes in time: it will have room for many.
             _ => {
@@ -188,13 +185,12 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
                 let full = !self.http2.iter().any(|connection| connection.has_room(most));
                 // Without those that take no requests any more, as one that is to be shut down may say by its settings.
                 let taking = self.http2.iter().filter(|open| open.sender.streams_max() > 0);
-                let free = self.dialing == 0 || (late && self.dialing < DIALS_MAX);
-                full && waiting > 0 && free && taking.count() + self.dialing < self.bounds.http2
+                let free = dialing == 0 || late;
+                full && waiting > 0 && free && taking.count() + dialing < self.bounds.http2
             }
         };
         if needed {
-            self.dialing += 1;
-            self.dialing_since = Some(now);
+            self.dialing.push(now);
             self.dialing_until = self.dialing_until.max(Some(until));
         }
         needed
@@ -202,7 +198,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
 
     /// When the last connection that is being opened will be open, or have failed.
     pub(super) fn dialing_until(&self) -> Option<Instant> {
-        self.dialing_until.filter(|_| self.dialing > 0)
+        self.dialing_until.filter(|_| !self.dialing.is_empty())
     }
 
     fn forget_closed(&mut self, now: Instant) {
@@ -233,9 +229,14 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
         self.looked_after.then(|| oldest + limit)
     }
 
+    /// One of those being opened is not any more: the oldest, most likely, and it matters little. When it was begun.
+    fn dialed(&mut self) -> Instant {
+        self.dialing.remove(0)
+    }
+
     /// A connection was opened. Whether somebody has to call [`Lane::expire`] from now on.
     pub(super) fn opened_http1(&mut self, sender: H1, now: Instant) -> bool {
-        self.dialing -= 1;
+        self.dialed();
         self.opened += 1;
         self.failure = None;
         self.version = Some(Version::Http1);
@@ -246,7 +247,7 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
 
     /// A connection was opened. If it is not wanted any more, and there is another, it is let go.
     pub(super) fn opened_http2(&mut self, sender: H2, wanted: bool) {
-        self.dialing -= 1;
+        self.dialed();
         self.opened += 1;
         self.failure = None;
         self.version = Some(Version::Http2);
@@ -259,11 +260,12 @@ impl<H1: Reuse, H2: Reuse + Clone, E: Clone> Lane<H1, H2, E> {
 
     /// A connection could not be opened.
     pub(super) fn failed(&mut self, error: E, now: Instant) {
-        self.dialing -= 1;
+        let since = self.dialed();
         self.failures += 1;
         self.failure = Some((error, now));
-        // One failure says nothing of the others.
-        if !self.has_hope(now) {
+        // One failure says nothing of the others; but those that were begun because it was late are no better.
+        let others = self.dialing.iter().any(|other| other.duration_since(since) < LATE);
+        if !self.comes_free() && !others {
             self.hopeless = self.failures;
         }
     }

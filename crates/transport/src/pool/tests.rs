@@ -114,7 +114,7 @@ async fn a_dial_that_is_late_has_company() {
             assert!(!dial(&mut lane, now, 1), "{version:?} {n}");
         }
         assert!(!dial(&mut lane, start + 4 * LATE, 1), "four are enough");
-        // None of them was young: there is nothing to hope for.
+        // Those that were begun because it was late are nothing to hope for.
         let before = lane.failures();
         lane.failed(1, start + 4 * LATE);
         assert_eq!(lane.hopeless_since(before), Some(1));
