@@ -226,7 +226,7 @@ async fn files_that_hang_hold_nobody_up() {
     let mut config = server.config();
     config.tls = Tls::trust(Pem::file(path.clone()));
     config.timeouts.files = Duration::from_millis(50);
-    config.timeouts.tls = Duration::from_millis(400);
+    config.timeouts.tls = Duration::from_secs(3);
     let pool = crate::Pool::connect(&config).unwrap();
     let ask = async || {
         let request = http::Request::get("/a").body(crate::RequestBody::default()).unwrap();
