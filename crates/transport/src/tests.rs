@@ -1,5 +1,6 @@
 //! Whole exchanges: over a service in the same process with a paused clock, and over sockets on loopback.
 
+mod clock;
 mod server;
 
 mod cancel;

@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    const SOON: std::time::Duration = std::time::Duration::from_secs(10);
+    const SOON: std::time::Duration = std::time::Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
     async fn a_crew_ends_with_its_last_member() {

@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use super::server::{End, Server, pieces, quick};
+use super::clock::{SOON, Still, until};
+use super::server::{End, Server, patient, pieces};
 use super::sockets::transport_error;
 use super::{frame, get, pod, pods};
 use crate::{Config, Limits, Phase, Protocol, Transport, TransportError};
@@ -36,7 +37,7 @@ impl Streams {
         let mut config =
             Config::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         config.protocol = Protocol::Http2;
-        config.timeouts = quick();
+        config.timeouts = patient();
         let (sender, streams) = channel(1000);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -57,7 +58,7 @@ impl Streams {
     }
 
     pub(super) async fn next(&mut self) -> Stream {
-        let next = tokio::time::timeout(Duration::from_secs(5), self.streams.recv());
+        let next = tokio::time::timeout(SOON, self.streams.recv());
         next.await.expect("a request arrives").expect("the server runs")
     }
 }
@@ -70,7 +71,14 @@ pub(super) fn head() -> http::Response<()> {
 /// Why the client reset the stream.
 async fn reset(respond: &mut SendResponse<Bytes>) -> h2::Reason {
     let reset = std::future::poll_fn(|cx| respond.poll_reset(cx));
-    tokio::time::timeout(Duration::from_secs(5), reset).await.expect("a reset arrives").unwrap()
+    tokio::time::timeout(SOON, reset).await.expect("a reset arrives").unwrap()
+}
+
+/// Once this has come about only a deadline is waited for, and the clock jumps to it.
+async fn then_jump<T>(first: impl Future<Output = T>, still: Still) -> T {
+    let first = first.await;
+    drop(still);
+    first
 }
 
 fn one_stream(config: &Config) -> Transport {
@@ -151,36 +159,45 @@ async fn a_dropped_call_resets_its_stream_and_frees_its_place() {
 }
 
 /// A server that reads nothing of a large body is waited for as long as for its answer, and no longer.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_body_that_the_server_does_not_read_has_a_deadline() {
+    let still = Still::new();
     let mut server = Streams::start(h2::server::Builder::new()).await;
     server.config.timeouts.answer = Duration::from_millis(200);
     let transport = one_stream(&server.config);
     let (result, (_unread, mut respond)) =
-        tokio::join!(transport.clone().oneshot(large_create()), server.next());
+        tokio::join!(transport.clone().oneshot(large_create()), then_jump(server.next(), still));
+    tokio::time::resume();
     let error = result.unwrap_err();
     assert_eq!(transport_error(&error).timeout(), Some(Phase::Answer));
     assert!(!transport_error(&error).is_unsent());
     assert_eq!(reset(&mut respond).await, h2::Reason::CANCEL);
 
+    tokio::time::pause();
+    let still = Still::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = Config::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    config.timeouts = quick();
+    config.timeouts = patient();
     config.timeouts.answer = Duration::from_millis(200);
     let transport = Transport::connect(config).unwrap();
-    let (result, accepted) =
-        tokio::join!(transport.clone().oneshot(large_create()), listener.accept());
+    let begun = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.readable().await.unwrap();
+        stream
+    };
+    let (result, mut stream) =
+        tokio::join!(transport.clone().oneshot(large_create()), then_jump(begun, still));
     let error = result.unwrap_err();
     assert_eq!(transport_error(&error).timeout(), Some(Phase::Answer));
     assert_eq!(transport.connections().requests, 0);
     // The connection is closed soon, whatever is left to send: a server that reads again later finds what was under way, and
     // the end of it.
     tokio::time::sleep(Duration::from_millis(1300)).await;
-    let mut stream = accepted.unwrap().0;
+    tokio::time::resume();
     let mut read = 0;
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let next = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut buffer));
+        let next = tokio::time::timeout(SOON, stream.read(&mut buffer));
         match next.await.expect("the connection ends") {
             Ok(0) | Err(_) => break,
             Ok(length) => read += length,
@@ -205,25 +222,21 @@ async fn a_dropped_call_closes_its_http1_connection() {
     assert!(call.as_mut().now_or_never().is_none());
     tokio::task::yield_now().await;
     drop(call);
-    for _ in 0..1000 {
-        if transport.connections().requests == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(transport.connections().requests, 0);
+    until("the connection is not counted", || transport.connections().requests == 0).await;
     let closed = async { while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {} };
-    tokio::time::timeout(Duration::from_secs(5), closed).await.expect("the connection ends");
+    tokio::time::timeout(SOON, closed).await.expect("the connection ends");
 }
 
 /// The deadline of the whole gives back as much as a caller who loses patience.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deadline_frees_the_stream() {
+    let still = Still::new();
     let mut server = Streams::start(h2::server::Builder::new()).await;
     server.config.timeouts.request = Duration::from_millis(200);
     let transport = one_stream(&server.config);
     let (result, (_, mut respond)) =
-        tokio::join!(transport.clone().oneshot(get("a")), server.next());
+        tokio::join!(transport.clone().oneshot(get("a")), then_jump(server.next(), still));
+    tokio::time::resume();
     let error = result.unwrap_err();
     assert!(
         matches!(transport_error(&error), TransportError::Deadline { phase: Phase::Answer, .. }),
@@ -268,13 +281,7 @@ async fn no_place_is_lost_whenever_calls_are_dropped() {
         }
         let host = server.address;
         let streams = format!(r#"rest_client_open_streams{{kind="request",host="{host}"}}"#);
-        for _ in 0..1000 {
-            if metrics.value(&streams) == Some(0.0) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(metrics.value(&streams), Some(0.0), "{protocol:?}");
+        until("no stream is open", || metrics.value(&streams) == Some(0.0)).await;
         // All places at once, and ten times as many calls.
         let all = (0..60).map(|_| transport.clone().oneshot(get("1")));
         for end in futures_util::future::join_all(all).await {

@@ -13,13 +13,11 @@ use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use super::cancel::{Streams, head};
-use super::server::quick;
+use super::clock::{SOON, Still};
+use super::server::patient;
 use super::sockets::transport_error;
 use super::{create, frame, get, pod, pods};
 use crate::{Config, ConnectError, Limits, Protocol, Transport, TransportError};
-
-/// Takes no part in what a test says.
-const SOON: Duration = Duration::from_secs(5);
 
 /// Answers like a server with `--goaway-chance`: says farewell on every connection after so many requests, and lets what
 /// is under way end. Watches are handed over.
@@ -36,7 +34,7 @@ impl Leaving {
         let mut config =
             Config::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         config.protocol = Protocol::Http2;
-        config.timeouts = quick();
+        config.timeouts = patient();
         let ((to_watches, watches), (count, accepted)) = (channel(1000), channel(10_000));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -104,8 +102,9 @@ async fn no_request_fails_while_connections_say_farewell() {
     assert!((400 / 40..=400).contains(&connections), "{connections}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn watches_go_on_after_a_farewell_and_new_ones_go_elsewhere() {
+    let _still = Still::new();
     // At the second watch of each connection.
     let mut server = Leaving::start(2).await;
     let transport = Transport::connect(server.config.clone()).unwrap();
@@ -115,8 +114,7 @@ async fn watches_go_on_after_a_farewell_and_new_ones_go_elsewhere() {
         watch.next().await.unwrap().unwrap();
         watches.push(watch);
         assert_eq!(server.connections(), usize::from(n % 2 == 0), "watch {n}");
-        // The farewell is on its way to a connection on which nobody sends anything.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // The farewell has come before the event, on a connection on which nobody sends anything.
         assert_eq!(transport.connections().watches, 1);
     }
     for watch in &mut watches {
@@ -128,8 +126,9 @@ async fn watches_go_on_after_a_farewell_and_new_ones_go_elsewhere() {
 }
 
 /// A server that allows fewer streams than we would use, from the start on: those beyond wait for no watch.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_limit_of_the_server_counts_from_the_first_request_on() {
+    let _still = Still::new();
     let mut builder = h2::server::Builder::new();
     builder.max_concurrent_streams(3);
     let mut server = Streams::start(builder).await;
@@ -204,8 +203,9 @@ async fn insert(
     (address, sender, acknowledged, tasks)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_limit_that_is_lowered_is_kept() {
+    let _still = Still::new();
     let mut server = Streams::start(h2::server::Builder::new()).await;
     let upstream = server.config.server.authority().unwrap().as_str().parse().unwrap();
     let (address, insert, mut acknowledged, _tasks) = insert(upstream).await;
@@ -292,7 +292,7 @@ async fn a_server_that_does_not_speak_http2_is_known_before_anything_is_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config =
             Config::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        config.protocol = Protocol::Http2;
+        (config.protocol, config.timeouts) = (Protocol::Http2, patient());
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();

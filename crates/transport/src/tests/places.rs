@@ -1,36 +1,50 @@
 //! Places on connections: how many there are, who gets them, and how long they are kept.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use kubestrata_api_types::{ListWatch as _, WatchOptions};
+use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 
-use super::server::{Identity, Server, json};
+use super::clock::{SOON, Still, until};
+use super::server::{Identity, Server, json, patient};
 use super::sockets::pod_or_watch;
 use super::{create, get, pod, pods};
 use crate::{Limits, Protocol, Transport};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn http1_connections_are_bounded() {
-    let server = Server::start(None, |_| async {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        json(pod("a", 1))
+    let _still = Still::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let server = Server::start(None, move |_| {
+        let gate = Arc::clone(&opened);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            json(pod("a", 1))
+        }
     })
     .await;
     let mut config = server.config();
     config.limits = Limits { http1_connections: 3, ..Limits::default() };
     let transport = Transport::connect(config).unwrap();
-    let all = join_all((0..20).map(|_| transport.clone().oneshot(get("a")))).await;
+    let all = join_all((0..20).map(|_| transport.clone().oneshot(get("a"))));
+    let serve = async {
+        until("as many are under way as may be", || server.log.len() == 3).await;
+        gate.add_permits(20);
+    };
+    let (all, ()) = tokio::join!(all, serve);
     assert!(all.iter().all(Result::is_ok));
-    assert!((2..=3).contains(&server.accepted()), "{}", server.accepted());
-    assert_eq!(transport.connections().requests, server.accepted());
+    assert_eq!((server.accepted(), transport.connections().requests), (3, 3));
 }
 
 /// Connections alone, below layers of somebody else's choice.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pool_is_a_service_of_http() {
+    let _still = Still::new();
     use http_body_util::BodyExt as _;
     for (server, protocol) in [
         (Server::start(None, pod_or_watch).await, Protocol::Auto),
@@ -122,8 +136,9 @@ async fn deadlines_may_be_as_long_as_can_be() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn connections_that_are_not_kept_can_be_used() {
+    let _still = Still::new();
     let server = Server::start(None, pod_or_watch).await;
     let mut config = server.config();
     config.timeouts.idle = Duration::ZERO;
@@ -138,7 +153,7 @@ async fn connections_that_end_at_once_are_few() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let accepted = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let accepted = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let count = accepted.clone();
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(async move {
@@ -155,26 +170,28 @@ async fn connections_that_end_at_once_are_few() {
         });
         for n in 0..10 {
             let mut config = crate::Config::new(&format!("http://{address}")).unwrap();
-            config.protocol = protocol;
+            (config.protocol, config.timeouts) = (protocol, patient());
             let transport = Transport::connect(config).unwrap();
             let call = transport.oneshot(create());
-            let error = tokio::time::timeout(Duration::from_secs(10), call).await.unwrap();
+            let error = tokio::time::timeout(SOON, call).await.unwrap();
             let error = error.unwrap_err();
             let error = kubestrata_api_types::cause_ref::<crate::TransportError>(&*error).unwrap();
             // What was sent into a connection that is closed may have arrived, for all that we know.
             let unsent = error.is_unsent() || protocol == Protocol::Http1;
             assert!(unsent, "{protocol:?} {n}: {error:?}");
             let connections = accepted.swap(0, std::sync::atomic::Ordering::SeqCst);
-            assert!(connections <= 8, "{protocol:?} {n}: {connections} connections for one call");
+            // Four for each of four places, and one more where one of them was late.
+            assert!(connections <= 17, "{protocol:?} {n}: {connections} connections for one call");
         }
     }
 }
 
 /// A connection on which a request was given up, and nothing else was heard, may be dead: the next does not wait on it for a
 /// ping to tell.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_silent_connection_gets_no_new_requests() {
     for (ping_answer, connection) in [(500, 1), (60_000, 0)] {
+        let still = Still::new();
         let identity = Some(Identity::issued(&["127.0.0.1"]));
         let server = Server::start(identity, |seen| async move {
             if seen.target.ends_with("hang") {
@@ -188,22 +205,29 @@ async fn a_silent_connection_gets_no_new_requests() {
         config.timeouts.ping_answer = Duration::from_millis(ping_answer);
         let transport = Transport::connect(config).unwrap();
         transport.clone().oneshot(get("a")).await.unwrap();
-        transport.clone().oneshot(get("hang")).await.unwrap_err();
+        let hangs = transport.clone().oneshot(get("hang"));
+        let silence = async {
+            until("it has arrived", || server.log.len() == 2).await;
+            drop(still);
+        };
+        tokio::join!(hangs, silence).0.unwrap_err();
+        let _still = Still::new();
         transport.clone().oneshot(get("a")).await.unwrap();
         assert_eq!(server.log.last().connection, connection);
     }
 }
 
 /// Go's `IdleConnTimeout`: closed when it is due, not when the next request looks.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn idle_http1_connections_are_closed() {
     let server = Server::start(None, pod_or_watch).await;
-    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    let metrics = Arc::new(kubestrata_telemetry::Memory::default());
     let mut config = server.config();
     config.metrics = metrics.clone();
     config.timeouts.idle = Duration::from_millis(100);
     let transport = Transport::connect(config).unwrap();
     for round in 1..=2 {
+        let still = Still::new();
         join_all((0..5).map(|_| transport.clone().oneshot(get("a")))).await;
         let all = transport.connections().requests;
         assert!((1..=5).contains(&all), "round {round}: {all}");
@@ -211,20 +235,19 @@ async fn idle_http1_connections_are_closed() {
             let gauge = format!(r#"rest_client_open_connections{{host="{}"}}"#, server.address);
             metrics.value(&gauge).unwrap()
         };
-        for _ in 0..1000 {
-            if open() == 0.0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!((transport.connections().requests, open()), (0, 0.0), "round {round}");
+        assert!(open() > 0.0, "round {round}");
+        drop(still);
+        tokio::time::sleep(Duration::from_millis(101)).await;
+        until("the idle connections are closed", || open() == 0.0).await;
+        assert_eq!(transport.connections().requests, 0, "round {round}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn open_connections_and_streams_are_counted() {
+    let still = Still::new();
     let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
-    let metrics = std::sync::Arc::new(kubestrata_telemetry::Memory::default());
+    let metrics = Arc::new(kubestrata_telemetry::Memory::default());
     let mut config = server.config();
     config.metrics = metrics.clone();
     let transport = Transport::connect(config).unwrap();
@@ -239,14 +262,8 @@ async fn open_connections_and_streams_are_counted() {
     assert_eq!((connections(), streams("watch"), streams("request")), (2.0, 1.0, 0.0));
     drop(watch);
     assert_eq!(streams("watch"), 0.0);
-    drop(transport);
-    for _ in 0..1000 {
-        if connections() == 0.0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{} connections stay open", connections());
+    drop((transport, still));
+    until("no connection is open", || connections() == 0.0).await;
 }
 
 /// One connection of several cannot be opened, as when a backlog is full: the others serve.
@@ -257,7 +274,7 @@ async fn a_failed_dial_fails_nobody_beside_connections_that_work() {
         json(pod("a", 1))
     })
     .await;
-    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut config = server.config();
     config.server = "http://server.test/".parse().unwrap();
     config.limits = Limits { http1_connections: 4, ..Limits::default() };
@@ -298,7 +315,8 @@ async fn an_early_answer_does_not_stop_the_next_request() {
             held.push(stream);
         }
     });
-    let config = crate::Config::new(&format!("http://{address}")).unwrap();
+    let mut config = crate::Config::new(&format!("http://{address}")).unwrap();
+    config.timeouts = patient();
     let pool = crate::Pool::connect(&config).unwrap();
     let send = async |request: http::request::Builder, body: Vec<u8>| {
         use http_body_util::BodyExt as _;
@@ -328,8 +346,9 @@ async fn an_answer_may_have_many_headers() {
 }
 
 /// It would come again: a read is not asked for ten times more.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_is_no_http_is_not_asked_for_again() {
+    let _still = Still::new();
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     for answer in [
         "HTTP/1.1 what\r\n\r\n".to_owned(),
@@ -338,7 +357,7 @@ async fn an_answer_that_is_no_http_is_not_asked_for_again() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut tasks = tokio::task::JoinSet::new();
-        let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let requests = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let count = requests.clone();
         tasks.spawn(async move {
             loop {

@@ -1,16 +1,17 @@
 //! Credential plugins: real scripts, run by a kubeconfig that names them.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use expect_test::expect;
 use futures_util::FutureExt as _;
-use kubestrata_api_types::cause_ref;
+use kubestrata_api_types::{Timestamp, cause_ref};
 use tempfile::TempDir;
-use tokio::time::Instant;
+use tokio::time::{Instant, advance};
 use tower::ServiceExt as _;
 
+use super::clock::{SOON, Still, until};
 use super::credentials::authorization;
 use super::server::{Authority, Log, Server, answer, json, over};
 use super::{create, get, pod};
@@ -29,6 +30,18 @@ fn credential(status: &str) -> String {
     )
 }
 
+/// Makes a program of this text.
+///
+/// It is another process that writes it: a program that one of the other tests starts at that moment has all our files until it
+/// is a program of its own, and nothing can be run that somebody may still write to (ETXTBSY).
+fn install(program: &Path, text: &str) {
+    let source = program.with_extension("source");
+    std::fs::write(&source, text).unwrap();
+    std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = std::process::Command::new("cp").arg("-p").arg(source).arg(program).status();
+    assert!(copy.unwrap().success());
+}
+
 fn print(text: &str) -> String {
     format!("printf '%s' '{text}'")
 }
@@ -41,9 +54,7 @@ impl Plugin {
     fn with(version: &str, exec: &str, cluster: &str, script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("plugin");
-        std::fs::write(&program, format!("#!/bin/sh\ncd \"$(dirname \"$0\")\"\n{script}\n"))
-            .unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        install(&program, &format!("#!/bin/sh\ncd \"$(dirname \"$0\")\"\n{script}\n"));
         let text = format!(
             "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n\
              clusters:\n- name: c\n  cluster:\n    {cluster}\n\
@@ -127,22 +138,34 @@ async fn a_plugin_gives_a_token() {
     assert_eq!(plugin.twice().await.unwrap()[0], "Bearer old");
 }
 
-/// Lets this time pass at once. Real processes need a clock that runs.
-async fn pass(time: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(time).await;
-    tokio::time::resume();
+/// An expiry this far from now.
+fn in_seconds(seconds: u64) -> (Timestamp, String) {
+    let end = Timestamp::now() + Duration::from_secs(seconds);
+    (end, format!(r#""expirationTimestamp":"{end}""#))
 }
 
-/// An expiry this far from now.
-fn in_seconds(seconds: u64) -> String {
-    let end = kubestrata_api_types::Timestamp::now() + Duration::from_secs(seconds);
-    format!(r#""expirationTimestamp":"{end}""#)
+/// A transport that has had a token from the script, with a life of so many seconds less one at most.
+///
+/// The end is a time of the world, which goes on while the clock stands still: a script that took longer is asked again.
+async fn with_a_life_of(plugin: &Plugin, seconds: u64) -> Transport {
+    for _ in 0..100 {
+        let (end, text) = in_seconds(seconds);
+        std::fs::write(plugin.path("answer"), credential(&format!(r#""token":"t",{text}"#)))
+            .unwrap();
+        let (transport, _) = plugin.transport();
+        transport.clone().oneshot(get("a")).await.unwrap();
+        if end > Timestamp::now() + Duration::from_secs(seconds - 1) {
+            return transport;
+        }
+        std::fs::remove_file(plugin.path("runs")).unwrap();
+    }
+    panic!("a script takes more than a second each time");
 }
 
 /// client-go asks the plugin before each request then; here it is used for a second.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_credential_that_is_born_expired_is_used_and_made_anew() {
+    let _still = Still::new();
     // Each run gives another token.
     let status = r#""token":"X","expirationTimestamp":"2001-01-01T00:00:00Z""#;
     let script = format!("{COUNT}{} | sed s/X/$$/", print(&credential(status)));
@@ -153,7 +176,7 @@ async fn a_credential_that_is_born_expired_is_used_and_made_anew() {
         transport.clone().oneshot(get("a")).await.unwrap();
     }
     assert_eq!((sent(0), sent(1), plugin.runs()), (sent(1), sent(2), 1));
-    pass(Duration::from_secs(1)).await;
+    advance(Duration::from_secs(1)).await;
     transport.oneshot(get("a")).await.unwrap();
     assert_ne!(sent(2), sent(3));
     assert_eq!(plugin.runs(), 2);
@@ -172,36 +195,30 @@ async fn a_credential_that_is_born_expired_is_used_and_made_anew() {
         std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
         let (transport, _) = plugin.transport();
         transport.clone().oneshot(get("a")).await.unwrap();
-        pass(Duration::from_secs(1)).await;
+        advance(Duration::from_secs(1)).await;
         transport.oneshot(get("a")).await.unwrap();
         assert_eq!(plugin.runs(), runs, "{year}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_short_life_is_used_for_most_of_it() {
+    let _still = Still::new();
     let plugin = Plugin::new(&format!("{COUNT}cat answer"));
-    let status = format!(r#""token":"t",{}"#, in_seconds(8));
-    std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
-    let (transport, _) = plugin.transport();
-    transport.clone().oneshot(get("a")).await.unwrap();
-    pass(Duration::from_secs(6)).await;
+    let transport = with_a_life_of(&plugin, 8).await;
+    advance(Duration::from_secs(6)).await;
     transport.clone().oneshot(get("a")).await.unwrap();
     assert_eq!(plugin.runs(), 1);
-    pass(Duration::from_millis(1300)).await;
+    advance(Duration::from_millis(1300)).await;
     transport.oneshot(get("a")).await.unwrap();
     assert_eq!(plugin.runs(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_plugin_that_fails_has_its_pauses_and_the_old_token_its_life() {
+    let _still = Still::new();
     let plugin = Plugin::new(&format!("{COUNT}cat answer"));
-    let write = || {
-        let status = format!(r#""token":"t",{}"#, in_seconds(100));
-        std::fs::write(plugin.path("answer"), credential(&status)).unwrap();
-    };
-    write();
-    let (transport, _) = plugin.transport();
+    let transport = with_a_life_of(&plugin, 100).await;
     let call = || async {
         let mut all = Vec::new();
         for _ in 0..3 {
@@ -213,22 +230,24 @@ async fn a_plugin_that_fails_has_its_pauses_and_the_old_token_its_life() {
     assert_eq!(call().await, (true, 1));
     std::fs::remove_file(plugin.path("answer")).unwrap();
     // Soon to expire, but not yet.
-    pass(Duration::from_secs(92)).await;
+    advance(Duration::from_secs(92)).await;
     assert_eq!(call().await, (true, 2));
-    pass(Duration::from_millis(1100)).await;
+    advance(Duration::from_millis(1100)).await;
     assert_eq!(call().await, (true, 3));
-    pass(Duration::from_millis(7000)).await;
+    advance(Duration::from_millis(7000)).await;
     let mut runs = 4;
     for pause in [4_u64, 8, 10, 10] {
         assert_eq!(call().await, (false, runs), "{pause}");
-        pass(Duration::from_millis(pause * 1000 - 700)).await;
+        advance(Duration::from_millis(pause * 1000 - 700)).await;
         assert_eq!(call().await, (false, runs), "{pause}");
-        pass(Duration::from_millis(750)).await;
+        advance(Duration::from_millis(750)).await;
         runs += 1;
     }
-    write();
+    let (_, end) = in_seconds(100);
+    std::fs::write(plugin.path("answer"), credential(&format!(r#""token":"t",{end}"#))).unwrap();
     assert_eq!(call().await, (true, runs));
-    pass(Duration::from_secs(80)).await;
+    // Half a minute less than its life: the script had that long.
+    advance(Duration::from_secs(60)).await;
     assert_eq!(call().await, (true, runs));
 }
 
@@ -241,12 +260,10 @@ async fn a_run_is_in_no_callers_hands() {
         let (transport, log) = plugin.transport();
         let mut first = Box::pin(transport.clone().oneshot(get("a")));
         assert!((&mut first).now_or_never().is_none());
-        while plugin.runs() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until("it runs", || plugin.runs() == 1).await;
         let kept = keep.then_some(first);
         let second = transport.clone().oneshot(get("a"));
-        let second = tokio::time::timeout(Duration::from_secs(20), second).await;
+        let second = tokio::time::timeout(SOON, second).await;
         second.expect("it waits for no other call").unwrap();
         if let Some(first) = kept {
             first.await.unwrap();
@@ -265,9 +282,7 @@ async fn a_run_ends_with_its_transport_and_all_that_it_has_started() {
         let (transport, _) = plugin.transport();
         let mut call = Box::pin(transport.oneshot(get("a")));
         assert!((&mut call).now_or_never().is_none());
-        while plugin.runs() == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until("it runs", || plugin.runs() == 1).await;
         let process = plugin.process();
         assert!(process.exists());
         drop(call);
@@ -338,45 +353,38 @@ async fn a_missing_program_is_told_with_its_hint() {
 }
 
 /// kube#1675, kube#1950.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_plugin_that_hangs_is_killed_and_holds_up_nobody_else() {
+    let still = Still::new();
+    let limit = Duration::from_millis(700);
     let mut plugin = Plugin::new(&format!("{COUNT}echo $$ > pid; exec sleep 600"));
-    plugin.config.timeouts.exec = Duration::from_millis(700);
+    plugin.config.timeouts.exec = limit;
     let (transport, _) = plugin.transport();
     let started = Instant::now();
-    // The runtime of this test has one thread: that it ticks shows that no run stands on it.
-    let mut ticks = 0;
     let all = futures_util::future::join_all((0..20).map(|_| transport.clone().oneshot(get("a"))));
     tokio::pin!(all);
-    let all = loop {
-        tokio::select! {
-            biased; // The results end the loop; a tick that is due at the same moment counts nothing.
-            all = &mut all => break all,
-            () = tokio::time::sleep(Duration::from_millis(10)) => ticks += 1,
-        }
-    };
-    for error in all.into_iter().map(Result::unwrap_err) {
+    tokio::select! {
+        biased; // The calls must not end.
+        _ = &mut all => panic!("there is no credential"),
+        // The runtime of this test has one thread: that it does this meanwhile shows that no run stands on it.
+        () = until("it runs", || plugin.text("pid").ends_with('\n')) => {}
+    }
+    // From here on only the deadline can be waited for.
+    drop(still);
+    for error in all.await.into_iter().map(Result::unwrap_err) {
         let cause = cause_ref::<AuthError>(&*error);
         assert!(matches!(cause, Some(AuthError::ExecTimeout { .. })), "{error:?}");
     }
     assert_eq!(plugin.runs(), 1, "who waits for a run shares its failure");
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
-    assert!(ticks > 3, "{ticks}");
+    assert!(started.elapsed() < 2 * limit, "{:?}", started.elapsed());
     ends(&plugin.process()).await;
 }
 
-async fn ends(process: &std::path::Path) {
-    let gone = || !process.exists() || is_zombie(process);
-    for _ in 0..500 {
-        if gone() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(gone(), "{} still runs", process.display());
+async fn ends(process: &Path) {
+    until("the process has ended", || !process.exists() || is_zombie(process)).await;
 }
 
-fn is_zombie(process: &std::path::Path) -> bool {
+fn is_zombie(process: &Path) -> bool {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
     stat.contains(") Z ")
 }
@@ -391,15 +399,16 @@ async fn many_requests_cause_one_run() {
     assert_eq!((plugin.runs(), log.len()), (1, 50));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refused_credential_is_made_anew_once() {
+    let _still = Still::new();
     let plugin = Plugin::new(&format!("{COUNT}cat answer"));
     std::fs::write(plugin.path("answer"), credential(r#""token":"stale""#)).unwrap();
     let (transport, log) = plugin.transport();
     // Too young to be made again: a server that refuses everything must not start a process per request.
     assert!(transport.clone().oneshot(create()).await.is_err());
     assert_eq!((plugin.runs(), log.len()), (1, 1));
-    tokio::time::sleep(Duration::from_millis(1050)).await;
+    advance(Duration::from_millis(1050)).await;
     std::fs::write(plugin.path("answer"), credential(r#""token":"good""#)).unwrap();
     let all = futures_util::future::join_all((0..10).map(|_| transport.clone().oneshot(create())));
     assert!(all.await.iter().all(Result::is_ok));
@@ -433,8 +442,9 @@ async fn a_plugin_is_told_of_the_server() {
 }
 
 /// kube#1675: the certificate of a plugin is used, and replaced when the server refuses it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_certificate_of_a_plugin_rotates() {
+    let _still = Still::new();
     let authority = Authority::new("both");
     let (first, second) = (authority.client("one", |_| {}), authority.client("two", |_| {}));
     let old = first.der.clone();
@@ -469,7 +479,7 @@ async fn the_certificate_of_a_plugin_rotates() {
     assert!(value("ttl_seconds").unwrap() > 1e9);
     assert_eq!(server.log.last().client.as_ref(), Some(&first.der));
     assert_eq!((server.accepted(), plugin.runs()), (1, 1));
-    tokio::time::sleep(Duration::from_millis(1050)).await;
+    advance(Duration::from_millis(1050)).await;
     write(&second);
     revoked.store(true, std::sync::atomic::Ordering::SeqCst);
     transport.clone().oneshot(create()).await.unwrap();
@@ -518,12 +528,11 @@ async fn runs_of_plugins_are_counted_by_how_they_went() {
 #[tokio::test]
 async fn a_plugin_may_leave_something_running() {
     let script =
-        format!("{COUNT}sleep 60 &\necho $! > pid\n{}", print(&credential(r#""token":"abc""#)));
+        format!("{COUNT}sleep 600 &\necho $! > pid\n{}", print(&credential(r#""token":"abc""#)));
     let mut plugin = Plugin::new(&script);
-    plugin.config.timeouts.exec = Duration::from_secs(20);
-    let started = Instant::now();
+    // A tenth of what the end of its output would take.
+    plugin.config.timeouts.exec = SOON;
     assert_eq!(plugin.twice().await.unwrap(), ["Bearer abc", "Bearer abc"]);
-    assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(plugin.runs(), 1);
     // It may be meant to go on, and is ours to end.
     assert!(plugin.process().exists());

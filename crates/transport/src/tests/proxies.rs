@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+use super::clock::{Still, closed_port};
 use super::server::{Authority, Identity, Server};
 use super::sockets::{chain, pod_or_watch, transport_error};
 use super::{create, get, pods};
@@ -166,8 +167,9 @@ async fn refused(config: Config) -> (String, BoxError) {
     (chain(&*error), error)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_kind_of_proxy_makes_a_tunnel() {
+    let _still = Still::new();
     let server = Server::start(Some(Identity::issued(&["127.0.0.1"])), pod_or_watch).await;
     let authority = Authority::new("proxies");
     let identity = authority.server(&["127.0.0.1"], |_| {});
@@ -210,8 +212,9 @@ async fn every_kind_of_proxy_makes_a_tunnel() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn names_are_resolved_by_the_proxy() {
+    let _still = Still::new();
     let server = Server::start(Some(Identity::issued(&["api.test"])), pod_or_watch).await;
     for (scheme, kind) in [("http", Kind::Connect), ("socks5", Kind::Socks)] {
         let proxy = TestProxy::start(kind, false, None).await;
@@ -229,8 +232,9 @@ async fn names_are_resolved_by_the_proxy() {
 }
 
 /// A server without TLS is reached by a tunnel too.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn plain_servers_are_tunnelled_to() {
+    let _still = Still::new();
     let server = Server::start(None, pod_or_watch).await;
     let proxy = TestProxy::start(Kind::Connect, false, None).await;
     let config = through(&server, &format!("http://{}", proxy.address));
@@ -268,11 +272,10 @@ async fn a_proxy_with_tls_is_verified() {
 #[tokio::test]
 async fn a_proxy_that_is_not_there_or_hangs_is_named() {
     let server = Server::start(None, pod_or_watch).await;
-    // Nobody listens on a port that was just given back.
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let (text, _) = refused(through(&server, &format!("http://{free}"))).await;
+    let (_closed, port) = closed_port("127.0.0.1").unwrap();
+    let (text, _) = refused(through(&server, &format!("http://{port}"))).await;
     assert!(
-        text.contains(&format!("proxy http://{free} cannot be used: {free} cannot be reached")),
+        text.contains(&format!("proxy http://{port} cannot be used: {port} cannot be reached")),
         "{text}"
     );
     for scheme in ["http", "socks5", "https"] {

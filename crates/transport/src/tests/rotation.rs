@@ -10,6 +10,7 @@ use kubestrata_api_types::{ListWatch as _, WatchOptions};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
+use super::clock::{Still, until};
 use super::server::{Authority, ClientPair, End, Seen, Server, json, pieces};
 use super::{create, frame, get, pod, pods};
 use crate::{Identity, InCluster, Pem, Tls, Transport};
@@ -68,13 +69,8 @@ async fn certificates_rotate_under_load_without_a_failed_request() {
     }
     // Until requests come with this certificate, and some more.
     let shown = async |pair: &ClientPair| {
-        for _ in 0..2000 {
-            if server.log.last().client.as_ref() == Some(&pair.der) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("the new certificate is not shown");
+        let is_shown = || server.log.last().client.as_ref() == Some(&pair.der);
+        until("the new certificate is shown", is_shown).await;
     };
     shown(&first).await;
     // A new client certificate, with a moment in which it does not fit its key.
@@ -110,8 +106,9 @@ async fn certificates_rotate_under_load_without_a_failed_request() {
     assert_eq!(server.log.last().client, Some(third.der));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pod_follows_its_authority() {
+    let _still = Still::new();
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "token", "t");
@@ -125,11 +122,11 @@ async fn a_pod_follows_its_authority() {
     transport.clone().oneshot(get("a")).await.unwrap();
     server.show(&new.server(&["127.0.0.1"], |_| {}));
     write(folder.path(), "ca.crt", &new.pem());
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    tokio::time::advance(Duration::from_millis(30)).await;
     transport.clone().oneshot(create()).await.unwrap();
     assert_eq!(server.accepted(), 2, "the old connection is left");
     // Unchanged files change nothing.
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    tokio::time::advance(Duration::from_millis(30)).await;
     transport.oneshot(create()).await.unwrap();
     assert_eq!(server.accepted(), 2);
     assert_eq!(server.log.last().headers["authorization"], "Bearer t");

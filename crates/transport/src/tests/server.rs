@@ -27,6 +27,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::clock::SOON;
 use crate::{Config, Pem, RequestBody, Retry, Timeouts, Tls, Transport};
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
@@ -308,7 +309,7 @@ impl Server {
         Self { address, log, accepted, identity, shown, _tasks: tasks }
     }
 
-    /// A configuration that reaches and trusts it, with short deadlines and quick retries.
+    /// A configuration that reaches and trusts it, with long deadlines and quick retries.
     pub(crate) fn config(&self) -> Config {
         let mut config = match &self.identity {
             None => Config::new(&format!("http://{}", self.address)).unwrap(),
@@ -317,7 +318,7 @@ impl Server {
                 Config::new(&format!("https://{}", self.address)).unwrap().tls(Tls::trust(pem))
             }
         };
-        config.timeouts = quick();
+        config.timeouts = patient();
         config.retry = Retry { broken: Duration::from_millis(10), ..Retry::default() };
         config
     }
@@ -336,17 +337,17 @@ impl Server {
     }
 }
 
-/// Deadlines long enough for a busy machine, and short enough to wait for.
-pub(crate) fn quick() -> Timeouts {
-    let limit = Duration::from_secs(5);
+/// Deadlines that no busy machine misses. A test that waits for one has its own.
+pub(crate) fn patient() -> Timeouts {
     Timeouts {
-        wait: limit,
-        connect: limit,
-        tls: limit,
-        answer: limit,
-        watch_answer: limit,
-        body: limit,
-        watch_margin: limit,
+        wait: SOON,
+        connect: SOON,
+        tls: SOON,
+        answer: SOON,
+        watch_answer: SOON,
+        body: SOON,
+        watch_margin: SOON,
+        token_file: SOON,
         ..Timeouts::default()
     }
 }

@@ -1,5 +1,7 @@
 //! Connections: TCP, TLS, HTTP/1.1 and HTTP/2, on loopback in real time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -9,7 +11,8 @@ use kubestrata_api_types::{ListWatch as _, WatchOptions, cause_ref};
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
-use super::server::{End, Identity, Seen, Server, json, pieces, quick};
+use super::clock::{SOON, Still, closed_port, really, until};
+use super::server::{End, Identity, Seen, Server, json, patient, pieces};
 use super::{create, frame, get, pod, pods};
 use crate::{Config, ConnectError, Limits, Phase, Protocol, Retry, Transport, TransportError};
 
@@ -33,8 +36,9 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     texts.join(": ")
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn plain_http_reuses_its_connection() {
+    let _still = Still::new();
     let server = Server::start(None, pod_or_watch).await;
     let transport = server.transport();
     for _ in 0..5 {
@@ -62,8 +66,9 @@ fn http2_config(server: &Server) -> Config {
     config
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn watches_have_connections_of_their_own() {
+    let _still = Still::new();
     for server in http2_servers().await {
         let transport = Transport::connect(http2_config(&server)).unwrap();
         let mut watches = Vec::new();
@@ -89,8 +94,9 @@ async fn watches_have_connections_of_their_own() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_further_connection_is_opened_before_the_streams_run_out() {
+    let mut still = Still::new();
     for server in http2_servers().await {
         let mut config = http2_config(&server);
         config.limits = Limits { streams: 4, http2_connections: 3, ..Limits::default() };
@@ -102,7 +108,9 @@ async fn a_further_connection_is_opened_before_the_streams_run_out() {
         }
         assert_eq!((server.accepted(), transport.connections().watches), (3, 3));
         // The limit is kept, with an error that tells what was waited for.
+        drop(still);
         let error = transport.watch(&pods(), WatchOptions::default()).await.map(drop).unwrap_err();
+        still = Still::new();
         assert_eq!(transport_error(&error).timeout(), Some(Phase::Wait));
         // Requests do not wait for watches.
         transport.clone().oneshot(get("a")).await.unwrap();
@@ -136,18 +144,17 @@ async fn an_unread_watch_does_not_stop_the_others() {
         let options = WatchOptions { labels: "a=b".parse().unwrap(), ..WatchOptions::default() };
         unread.push(transport.watch(&pods(), options).await.unwrap());
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // For their windows to be filled.
+    really(Duration::from_millis(50)).await;
     let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
-    let event = tokio::time::timeout(Duration::from_secs(5), watch.next()).await;
+    let event = tokio::time::timeout(SOON, watch.next()).await;
     assert!(event.unwrap().unwrap().is_ok());
     assert_eq!(transport.connections().watches, 1);
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let (_closed, address) = closed_port("127.0.0.1").unwrap();
     let transport = Transport::connect(Config::new(&format!("http://{address}")).unwrap()).unwrap();
     let error = transport.oneshot(create()).await.unwrap_err();
     assert!(transport_error(&error).is_unsent());
@@ -156,29 +163,41 @@ async fn a_server_that_is_not_there_is_named() {
         text.starts_with(&format!("no connection to the server: {address} cannot be")),
         "{text}"
     );
-    let config = Config::new("https://no-such-host.invalid:1").unwrap();
+    // Longer than a part of a name can be: no resolver asks anybody else, who may take his time.
+    let config = Config::new(&format!("http://{}.invalid:1", "x".repeat(64))).unwrap();
     let error = Transport::connect(config).unwrap().oneshot(get("a")).await.unwrap_err();
     let TransportError::Connect(error) = transport_error(&error) else { panic!("{error:?}") };
     assert!(matches!(error.get(), ConnectError::Resolve { host, .. } if host.ends_with("invalid")));
 }
 
 /// Who waits for the same connection hears of its failure at the same time.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn requests_share_the_failure_of_a_connection() {
+    use tokio::io::AsyncReadExt as _;
+    let still = Still::new();
     // Accepts, and never answers the handshake.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = Config::new(&format!("https://{}", listener.local_addr().unwrap())).unwrap();
-    config.timeouts = quick();
-    config.timeouts.tls = Duration::from_millis(400);
+    let limit = Duration::from_millis(400);
+    config.timeouts = patient();
+    config.timeouts.tls = limit;
     config.tls.insecure = true;
     let transport = Transport::connect(config).unwrap();
     let started = tokio::time::Instant::now();
-    let all = join_all((0..10).map(|_| transport.clone().oneshot(get("a")))).await;
+    let all = join_all((0..10).map(|_| transport.clone().oneshot(get("a"))));
+    let serve = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // The handshake has begun; from now on only its end can be waited for.
+        stream.read_u8().await.unwrap();
+        drop(still);
+        stream
+    };
+    let (all, _stream) = tokio::join!(all, serve);
     for error in all.into_iter().map(Result::unwrap_err) {
         assert_eq!(transport_error(&error).timeout(), Some(Phase::Tls));
         assert!(transport_error(&error).is_unsent());
     }
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(started.elapsed() < 2 * limit, "{:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -202,26 +221,34 @@ async fn a_half_open_connection_is_noticed() {
     // Passes bytes on, until it is told to swallow them.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, upstream) = (listener.local_addr().unwrap(), server.address);
-    let swallow = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let (mut tasks, told) = (tokio::task::JoinSet::new(), swallow.clone());
+    let swallow = Arc::new(AtomicBool::new(false));
+    // How often the client has sent something.
+    let sent = Arc::new(AtomicUsize::new(0));
+    let (mut tasks, told, count) = (tokio::task::JoinSet::new(), swallow.clone(), sent.clone());
     tasks.spawn(async move {
         let (client, _) = listener.accept().await.unwrap();
         let server = tokio::net::TcpStream::connect(upstream).await.unwrap();
-        let (from, to) = (client.into_split(), server.into_split());
-        tokio::join!(pass(from.0, to.1, &told), pass(to.0, from.1, &told));
+        let (from, to, back) = (client.into_split(), server.into_split(), AtomicUsize::new(0));
+        tokio::join!(pass(from.0, to.1, &told, &count), pass(to.0, from.1, &told, &back));
     });
     let mut config = server.config();
     config.server = format!("https://{address}").parse().unwrap();
-    config.timeouts.ping_interval = Duration::from_millis(50);
-    config.timeouts.ping_answer = Duration::from_secs(1);
+    config.timeouts.ping_interval = Duration::from_millis(20);
+    config.timeouts.ping_answer = SOON;
     let transport = Transport::connect(config).unwrap();
     let mut watch = transport.watch(&pods(), WatchOptions::default()).await.unwrap();
     watch.next().await.unwrap().unwrap();
-    // Silent, but there: several pings are answered.
-    let silent = tokio::time::timeout(Duration::from_millis(400), watch.next()).await;
-    assert!(silent.is_err());
-    swallow.store(true, std::sync::atomic::Ordering::SeqCst);
-    let end = tokio::time::timeout(Duration::from_secs(5), watch.next()).await.unwrap();
+    // Silent, but there. No ping is sent before the one before it was answered.
+    let before = sent.load(Ordering::SeqCst);
+    tokio::select! {
+        biased; // The watch must not end.
+        event = watch.next() => panic!("{event:?}"),
+        () = until("pings are answered", || sent.load(Ordering::SeqCst) >= before + 5) => {}
+    }
+    swallow.store(true, Ordering::SeqCst);
+    // Nothing comes any more, and so only deadlines are waited for: they may pass at once.
+    tokio::time::pause();
+    let end = tokio::time::timeout(2 * SOON, watch.next()).await.unwrap();
     let error = end.unwrap().unwrap_err();
     assert!(matches!(transport_error(&error), TransportError::Body(_)), "{error:?}");
     assert_eq!(transport.connections().watches, 0);
@@ -230,12 +257,14 @@ async fn a_half_open_connection_is_noticed() {
 async fn pass(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
-    swallow: &std::sync::atomic::AtomicBool,
+    swallow: &AtomicBool,
+    count: &AtomicUsize,
 ) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut buffer = vec![0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        if !swallow.load(std::sync::atomic::Ordering::SeqCst) {
+        count.fetch_add(1, Ordering::SeqCst);
+        if !swallow.load(Ordering::SeqCst) {
             to.write_all(&buffer[..length]).await.unwrap();
         }
     }
@@ -264,7 +293,7 @@ async fn what_a_server_refuses_unseen_is_sent_again() {
             }
         });
         let mut config = Config::new(&format!("http://{address}")).unwrap();
-        config.protocol = Protocol::Http2;
+        (config.protocol, config.timeouts) = (Protocol::Http2, patient());
         let result = Transport::connect(config).unwrap().oneshot(create()).await;
         assert_eq!(result.is_ok(), repeated, "{reason:?}: {result:?}");
     }
@@ -292,7 +321,7 @@ async fn a_server_that_goes_away_is_reached_anew() {
         }
     });
     let mut config = Config::new(&format!("http://{address}")).unwrap();
-    config.protocol = Protocol::Http2;
+    (config.protocol, config.timeouts) = (Protocol::Http2, patient());
     let transport = Transport::connect(config).unwrap();
     for _ in 0..50 {
         transport.clone().oneshot(create()).await.unwrap();
@@ -329,8 +358,9 @@ async fn reads_survive_a_broken_connection_and_writes_do_not_repeat() {
 }
 
 /// A server may close an idle connection at any time; the next request must not suffer.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stale_connection_is_replaced() {
+    let _still = Still::new();
     let server = Server::start(None, |seen| async move {
         let mut response = json(pod("a", 1));
         if seen.target.ends_with("close") {
