@@ -63,6 +63,9 @@ fn with(server: &Scripted<Thing>, config: Config<Thing>) -> Informer<Thing> {
     Informer::new(Arc::new(server.clone()), things(), config)
 }
 
+/// How long tests on the real clock wait for what comes at once, unless the machine is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Lets everything happen that can happen within a second.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use kubestrata_store_index::Reader;
 use kubestrata_telemetry::Memory;
 use kubestrata_testkit::Thing;
+use tokio::task::block_in_place;
 
-use super::{Log, informer, server, settle, with};
+use super::{Log, PATIENCE, informer, server, settle, with};
 use crate::{Config, Handler, HandlerConfig, Problem, ProblemHook, Registration};
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +160,7 @@ async fn k33_a_stuck_handler_stops_the_stream_at_its_bound_and_frees_it_when_rem
     impl Handler<Thing> for Stuck {
         fn on_add(&self, _: &Thing, _: bool) {
             let _ = self.0.try_send(());
-            let _ = self.1.lock().recv();
+            let _ = block_in_place(|| self.1.lock().recv());
         }
         fn on_update(&self, _: &Thing, _: &Thing) {}
         fn on_delete(&self, _: &Thing, _: bool) {}
@@ -188,10 +189,10 @@ async fn k33_a_stuck_handler_stops_the_stream_at_its_bound_and_frees_it_when_rem
     assert!(status.queued <= 21, "{}", status.queued);
     handler.remove();
     drop(goes);
-    informer.reader().wait_at_least(499.into(), Duration::from_secs(5)).await.unwrap();
+    informer.reader().wait_at_least(499.into(), PATIENCE).await.unwrap();
 }
 
-/// Blocks its thread at its first call until it is let go.
+/// Blocks at its first call until it is let go.
 struct SlowStart {
     log: Log,
     began: std::sync::atomic::AtomicBool,
@@ -203,7 +204,7 @@ impl Handler<Thing> for SlowStart {
     fn on_add(&self, object: &Thing, initial: bool) {
         if !self.began.swap(true, Ordering::SeqCst) {
             self.entered.send(()).unwrap();
-            let _ = self.let_go.lock().recv();
+            let _ = block_in_place(|| self.let_go.lock().recv());
         }
         self.log.on_add(object, initial);
     }
@@ -246,7 +247,7 @@ async fn a_stuck_handler_that_coalesces_holds_up_nobody() {
     let fast = informer.add_handler(fast_log.clone(), HandlerConfig::default()).unwrap();
     informer.start();
     enters.recv().unwrap();
-    informer.reader().wait_at_least(506.into(), Duration::from_secs(5)).await.unwrap();
+    informer.reader().wait_at_least(506.into(), PATIENCE).await.unwrap();
     fast.drain();
     fast.ended().await;
     assert_eq!(fast_log.0.lock().len(), 2 + 498 + 6, "the fast one is told everything");
