@@ -1,5 +1,6 @@
 //! The server over sockets, seen by the project's own client.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -11,6 +12,7 @@ use kubestrata_api_types::{
 use kubestrata_transport::{Config, Protocol, Transport};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
 use super::{Listen, ListenError, Serving};
@@ -18,6 +20,16 @@ use crate::Server;
 
 const CONFIG_MAPS: ResourceType =
     ResourceType::from_static("", "v1", "ConfigMap", "configmaps", Scope::Namespaced);
+
+/// How long is waited for what comes at once, unless the machine is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// On loopback, a free port, with time for a handshake on a busy machine.
+fn listen() -> Listen {
+    let mut listen = Listen::new();
+    listen.handshake_timeout = PATIENCE;
+    listen
+}
 
 fn collection() -> Collection {
     Collection::new(CONFIG_MAPS).in_namespace("default")
@@ -34,12 +46,17 @@ fn get(name: &str) -> ApiRequest {
     ApiRequest::new(collection(), Operation::Get { name: name.into(), options })
 }
 
-/// The configuration that the server's kubeconfig gives.
+/// The configuration that the server's kubeconfig gives, with time for a busy machine.
 fn config(serving: &Serving) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    Config::from_kubeconfig(path).unwrap()
+    let mut config = Config::from_kubeconfig(path).unwrap();
+    let timeouts = &mut config.timeouts;
+    for limit in [&mut timeouts.wait, &mut timeouts.connect, &mut timeouts.tls] {
+        *limit = PATIENCE;
+    }
+    config
 }
 
 fn transport(serving: &Serving) -> Transport {
@@ -50,7 +67,7 @@ fn transport(serving: &Serving) -> Transport {
 async fn every_version_of_http_is_served() {
     for tls in [false, true] {
         for protocol in [Protocol::Http1, Protocol::Http2] {
-            let mut listen = Listen::new();
+            let mut listen = listen();
             listen.tls = tls;
             let server = Server::start_default();
             let serving = server.listen(listen).await.unwrap();
@@ -79,7 +96,7 @@ async fn every_version_of_http_is_served() {
 #[tokio::test]
 async fn sockets_and_the_same_process_give_the_same() {
     let server = Server::start_default();
-    let serving = server.listen(Listen::new().tls()).await.unwrap();
+    let serving = server.listen(listen().tls()).await.unwrap();
     let over_sockets = transport(&serving);
     let in_process = Transport::over(server, Config::in_process()).unwrap();
     over_sockets.clone().oneshot(create("a")).await.unwrap();
@@ -123,7 +140,7 @@ async fn sockets_and_the_same_process_give_the_same() {
 #[tokio::test]
 async fn a_token_is_asked_for() {
     // Over TLS, without which no client sends the token of a kubeconfig.
-    let listen = Listen::new().tls().token("s3\"cret");
+    let listen = listen().tls().token("s3\"cret");
     let serving = Server::start_default().listen(listen).await.unwrap();
     transport(&serving).oneshot(create("a")).await.unwrap();
     for auth in [
@@ -141,7 +158,7 @@ async fn a_token_is_asked_for() {
 
 #[tokio::test]
 async fn a_server_that_others_can_reach_needs_a_token() {
-    let open = Listen::new().address(([0, 0, 0, 0], 0).into());
+    let open = listen().address(([0, 0, 0, 0], 0).into());
     let error = Server::start_default().listen(open.clone()).await.unwrap_err();
     assert!(matches!(error, ListenError::Exposed { .. }), "{error}");
     let serving = Server::start_default().listen(open.tls().token("t")).await.unwrap();
@@ -151,8 +168,8 @@ async fn a_server_that_others_can_reach_needs_a_token() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
-    let serving = Server::start_default().listen(Listen::new()).await.unwrap();
-    let taken = Listen::new().address(serving.address());
+    let serving = Server::start_default().listen(listen()).await.unwrap();
+    let taken = listen().address(serving.address());
     let error = Server::start_default().listen(taken).await.unwrap_err().to_string();
     assert_eq!(error, format!("cannot listen on {}", serving.address()));
 }
@@ -161,7 +178,7 @@ async fn an_address_that_is_taken_is_named() {
 #[tokio::test]
 async fn the_kubeconfig_is_for_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
-    let serving = Server::start_default().listen(Listen::new().token("t")).await.unwrap();
+    let serving = Server::start_default().listen(listen().token("t")).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     std::fs::write(&path, "old").unwrap();
@@ -172,35 +189,51 @@ async fn the_kubeconfig_is_for_its_owner() {
     assert!(serving.write_kubeconfig(folder.path().join("no/such/folder")).is_err());
 }
 
+/// Whether the server there has this object. The kernel may have given the port to somebody else meanwhile, or to the
+/// connection itself, which then talks to itself.
+async fn is_served(address: SocketAddr, name: &str) -> bool {
+    let ask = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let path = format!("/api/v1/namespaces/default/configmaps/{name}");
+        let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.map(|_| answer == *b"HTTP/1.1 200")
+    };
+    // Somebody who takes connections and says nothing is another.
+    timeout(PATIENCE, ask).await.is_ok_and(|asked| asked.unwrap_or(false))
+}
+
 #[tokio::test]
 async fn a_shutdown_ends_requests_and_cuts_watches() {
-    let mut listen = Listen::new();
+    let mut listen = listen();
     listen.drain = Duration::from_millis(200);
     let serving = Server::start_default().listen(listen).await.unwrap();
     let (address, transport) = (serving.address(), transport(&serving));
     let mut watch = transport.watch(&collection(), WatchOptions::default()).await.unwrap();
-    transport.clone().oneshot(create("a")).await.unwrap();
+    transport.clone().oneshot(create("a-shutdown")).await.unwrap();
     watch.next().await.unwrap().unwrap();
-    let started = tokio::time::Instant::now();
+    assert!(is_served(address, "a-shutdown").await);
+    let started = Instant::now();
     serving.shutdown().await;
     assert!(started.elapsed() >= Duration::from_millis(200), "{:?}", started.elapsed());
-    let end = tokio::time::timeout(Duration::from_secs(5), watch.next()).await.unwrap();
+    let end = timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(end.is_none_or(|event| event.is_err()));
-    assert!(TcpStream::connect(address).await.is_err());
+    assert!(!is_served(address, "a-shutdown").await);
 }
 
 #[tokio::test]
 async fn a_shutdown_without_watches_is_quick() {
-    let mut listen = Listen::new();
-    listen.drain = Duration::from_secs(60);
+    let mut listen = listen();
+    listen.drain = Duration::from_secs(600);
     let serving = Server::start_default().listen(listen).await.unwrap();
     transport(&serving).oneshot(create("a")).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(5), serving.shutdown()).await.unwrap();
+    timeout(PATIENCE, serving.shutdown()).await.unwrap();
 }
 
 #[tokio::test]
 async fn connections_are_bounded() {
-    let mut listen = Listen::new();
+    let mut listen = listen();
     listen.connections = 2;
     let serving = Server::start_default().listen(listen).await.unwrap();
     let ask = |mut stream: TcpStream| async move {
@@ -216,10 +249,10 @@ async fn connections_are_bounded() {
     // The third is taken by the kernel, and served when there is room.
     let third = ask(connect().await.unwrap());
     tokio::pin!(third);
-    let early = tokio::time::timeout(Duration::from_millis(100), third.as_mut()).await;
+    let early = timeout(Duration::from_millis(100), third.as_mut()).await;
     assert!(early.is_err());
     drop(first);
-    tokio::time::timeout(Duration::from_secs(5), third).await.unwrap();
+    timeout(PATIENCE, third).await.unwrap();
 }
 
 /// A client that sends nothing, or a part of a head, keeps no connection for ever.
@@ -227,7 +260,7 @@ async fn connections_are_bounded() {
 async fn slow_heads_are_given_up() {
     for tls in [false, true] {
         for start in ["", "G", "PRI * HT", "GET / HTTP/1.1\r\nhost:"] {
-            let mut listen = Listen::new();
+            let mut listen = listen();
             listen.tls = tls;
             listen.head_timeout = Duration::from_millis(100);
             listen.handshake_timeout = Duration::from_millis(100);
@@ -237,7 +270,7 @@ async fn slow_heads_are_given_up() {
             let mut answer = Vec::new();
             let end = stream.read_to_end(&mut answer);
             // Closed by an end or by a reset: both free the connection.
-            let _ = tokio::time::timeout(Duration::from_secs(5), end).await.unwrap();
+            let _ = timeout(PATIENCE, end).await.unwrap();
         }
     }
 }
