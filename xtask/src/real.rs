@@ -15,8 +15,13 @@ use crate::workspace::{Workspace, root};
 
 /// The first build compiles all of Kubernetes' API server.
 const BUILD: Duration = Duration::from_secs(40 * 60);
-/// From process start to a ready API server; the script itself gives up a little earlier.
-const START: Duration = Duration::from_secs(90);
+/// From process start to a ready API server; the script itself gives up earlier.
+const START: Duration = Duration::from_secs(5 * 60);
+/// Tries to start: each port may be taken by somebody else after it was found free.
+const TRIES: u16 = 3;
+/// Ports to choose from. Below those that systems give to outgoing connections, or the port of a server that is started
+/// again could be taken meanwhile, by a client's connection to it for example.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// The end-to-end suite, its compilation included.
 const SUITE: Duration = Duration::from_secs(30 * 60);
 /// Names a folder with `kube-apiserver` and `etcd`, built earlier by the same script.
@@ -93,33 +98,44 @@ impl Server {
             None => build(&target).await?,
         };
         let state = target.join(format!("state-{}", std::process::id()));
+        let mut tries = free_ports().take(usize::from(TRIES)).peekable();
+        while let Some(port) = tries.next() {
+            let server = Self::spawn(&bin, &state, port, flags)?;
+            match server.ready().await? {
+                Ok(server) => return Ok(server),
+                Err(failure) if tries.peek().is_none() => return Err(failure),
+                Err(failure) => eprintln!("{failure}; trying other ports"),
+            }
+        }
+        Err(Failure::new("no three neighbouring free ports on loopback"))
+    }
+
+    fn spawn(bin: &Path, state: &Path, port: u16, flags: &[&str]) -> Result<Self, Failure> {
         let mut command = command("bash");
-        command.arg(script()).arg("run").arg(&bin).arg(&state).arg(free_ports()?.to_string());
+        command.arg(script()).arg("run").args([bin, state]).arg(port.to_string());
         command.arg("--").args(flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = Group::spawn(command)?;
         let input = script.child.stdin.take().expect("the input is piped");
-        let output = script.child.stdout.take().expect("the output is piped");
-        let server = Self { script, input, bin, state };
-        let mut line = String::new();
-        let mut output = BufReader::new(output);
-        match run::stoppable(timeout(START, output.read_line(&mut line))).await {
-            Ok(Ok(Ok(length))) if length > 0 => Ok(server),
-            Ok(Ok(_)) => {
-                server.print_log();
-                server.stop().await;
-                Err(Failure::new("kube-apiserver did not start"))
-            }
-            Ok(Err(_)) => {
-                server.print_log();
-                server.stop().await;
-                Err(Failure::new(format!("kube-apiserver was not ready after {START:?}")))
-            }
+        Ok(Self { script, input, bin: bin.to_owned(), state: state.to_owned() })
+    }
+
+    /// Waits until kube-apiserver is ready. The outer failure is that of being asked to stop; either way it is stopped.
+    async fn ready(mut self) -> Result<Result<Self, Failure>, Failure> {
+        let output = self.script.child.stdout.take().expect("the output is piped");
+        let (mut line, mut output) = (String::new(), BufReader::new(output));
+        let problem = match run::stoppable(timeout(START, output.read_line(&mut line))).await {
+            Ok(Ok(Ok(length))) if length > 0 => return Ok(Ok(self)),
+            Ok(Ok(_)) => "kube-apiserver did not start".to_owned(),
+            Ok(Err(_)) => format!("kube-apiserver was not ready after {START:?}"),
             Err(stopped) => {
-                server.stop().await;
-                Err(stopped)
+                self.stop().await;
+                return Err(stopped);
             }
-        }
+        };
+        self.print_log();
+        self.stop().await;
+        Ok(Err(Failure::new(problem)))
     }
 
     /// The kubeconfig of the running server.
@@ -177,19 +193,13 @@ async fn build(target: &Path) -> Result<PathBuf, Failure> {
     Ok(bin)
 }
 
-/// The first of three neighbouring ports that were free a moment ago.
-fn free_ports() -> Result<u16, Failure> {
+/// Ports, each the first of three neighbouring ones that are free at this moment; no two are neighbours.
+fn free_ports() -> impl Iterator<Item = u16> {
     use std::net::TcpListener;
-    for _ in 0..100 {
-        let first = TcpListener::bind(("127.0.0.1", 0))?;
-        let port = first.local_addr()?.port();
-        let free = |offset| {
-            port.checked_add(offset)
-                .is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-        };
-        if free(1) && free(2) {
-            return Ok(port);
-        }
-    }
-    Err(Failure::new("no three neighbouring free ports on loopback"))
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    // Each process begins elsewhere, so that two at a time do not choose the same.
+    let count = u32::from(PORTS.end - PORTS.start) / 3;
+    let places = (0..count).map(move |step| (std::process::id() + step) % count * 3);
+    let ports = places.map(|place| PORTS.start + u16::try_from(place).unwrap_or_default());
+    ports.filter(move |port| (0..3).all(|offset| is_free(port + offset)))
 }
