@@ -158,6 +158,8 @@ mod tests {
     #[test]
     fn a_table_has_a_row_for_each_moment_and_a_picture_a_line_for_each_series() {
         let folder = std::env::temp_dir().join(format!("kubestrata-plot-{}", std::process::id()));
+        // A process of the same number may have left it.
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let series = |name| Series { name, color: "red", values: vec![1.0, 2.0] };
         let panels = [Panel { title: "one", series: vec![series("a"), series("b")] }];

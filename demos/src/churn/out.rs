@@ -80,6 +80,8 @@ mod tests {
     #[test]
     fn names_keep_their_dots_and_folders_are_refused() {
         let folder = std::env::temp_dir().join(format!("kubestrata-out-{}", std::process::id()));
+        // A process of the same number may have left it.
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("inner.csv")).unwrap();
         let at = |name: &str| Files::at(Some(&folder.join(name)));
         let names = |name: &str| {

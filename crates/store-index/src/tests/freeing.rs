@@ -94,7 +94,7 @@ fn l12_what_is_replaced_is_freed_without_the_lock() {
         drop(writer.replace(vec![kept], 2.into()));
         done.send(()).unwrap();
     });
-    is_done.recv_timeout(Duration::from_secs(20)).expect("nothing is freed under the lock");
+    is_done.recv_timeout(Duration::from_secs(60)).expect("nothing is freed under the lock");
     replacing.join().unwrap();
     assert!(looking.freed.load(Ordering::Relaxed) >= 100);
     assert_eq!(reader.len(), 1);
