@@ -62,10 +62,10 @@ async fn refused(transport: &Transport) -> BoxError {
 }
 
 async fn an_unreachable_server_is_named() {
-    let port = {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        listener.local_addr().unwrap().port()
-    };
+    // Bound and not listening: nobody else gets the port, and it refuses.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = closed.local_addr().unwrap().port();
     let error = refused(&connect(&format!("http://127.0.0.1:{port}"))).await;
     let cause = cause_ref::<TransportError>(error.as_ref());
     assert!(matches!(cause, Some(TransportError::Connect(_))), "{error:?}");

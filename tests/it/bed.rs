@@ -25,10 +25,10 @@ use crate::target::{Live, Target};
 /// Any stack of layers that answers requests.
 pub(crate) type Stack = BoxCloneSyncService<ApiRequest, ApiResponse<Encoded>, BoxError>;
 
-/// A whole trial. Far more than any needs; it ends one that hangs.
-const TRIAL: Duration = Duration::from_secs(120);
-/// One step that must happen soon.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// A whole trial. Far more than any needs, on a busy machine too; it ends one that hangs.
+const TRIAL: Duration = Duration::from_secs(600);
+/// One step that must happen soon. A busy machine may keep everybody waiting for a while.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A boxed scenario.
 pub(crate) type Run = Pin<Box<dyn Future<Output = ()>>>;

@@ -26,7 +26,7 @@ where
     Encoded: Item<K>,
 {
     let factory = InformerFactory::new(Arc::new(bed.stack.clone()), Default::default());
-    let cache = Cache::new(factory, Config::default());
+    let cache = Cache::new(factory, Config { wait_timeout: SOON, ..Config::default() });
     let client = CacheLayer::new(cache.clone()).read_your_writes().layer(bed.stack.clone());
     cache.start();
     let key = bed.key("a");

@@ -5,6 +5,7 @@
 mod bed;
 mod canned;
 mod kinds;
+mod ports;
 mod target;
 
 mod bad_input;

@@ -111,6 +111,10 @@ async fn discover(live: &Live) -> BTreeMap<String, Served> {
     for group in get("/apis").await["groups"].as_array().unwrap() {
         for version in group["versions"].as_array().unwrap() {
             let version = version["groupVersion"].as_str().unwrap();
+            // Other trials teach the server kinds of their own, which may come and go while we ask.
+            if version.contains("kubestrata") {
+                continue;
+            }
             versions.push((version.to_owned(), format!("/apis/{version}")));
         }
     }
@@ -119,8 +123,7 @@ async fn discover(live: &Live) -> BTreeMap<String, Served> {
         for resource in get(&path).await["resources"].as_array().unwrap() {
             let text = |field: &str| resource[field].as_str().unwrap_or_default();
             let verbs: Vec<String> = serde_json::from_value(resource["verbs"].clone()).unwrap();
-            // Other trials teach the server kinds of their own.
-            if !verbs.iter().any(|verb| verb == "create") || api_version.contains("kubestrata") {
+            if !verbs.iter().any(|verb| verb == "create") {
                 continue;
             }
             let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));

@@ -13,7 +13,7 @@ use kubestrata_codec::{Client as _, Dynamic};
 use kubestrata_transport::{Config, Protocol, Retry, Transport};
 use tower::util::BoxCloneSyncService;
 
-use crate::bed::{Stack, eventually};
+use crate::bed::{SOON, Stack, eventually};
 use crate::kinds::{Widget, widget_definition};
 
 /// Names the kubeconfig of a real server; without it there are no trials against one.
@@ -88,6 +88,10 @@ impl Live {
             Target::Tls => config.protocol = Protocol::Http2,
             Target::InProcess | Target::Real => {}
         }
+        // No trial waits for these, and a busy machine may be late.
+        (config.timeouts.connect, config.timeouts.tls) = (SOON, SOON);
+        (config.timeouts.wait, config.timeouts.body) = (SOON, SOON);
+        config.timeouts.watch_answer = SOON;
         let stack = connect(server.as_ref(), target, config.clone());
         Self { target, stack, server, serving, config }
     }

@@ -137,7 +137,7 @@ impl Ground {
             wait: scaled(default.wait),
             connect: scaled(default.connect),
             // Half a second can be too little for a handshake on a busy machine.
-            tls: scaled(default.tls).max(Duration::from_secs(2)),
+            tls: scaled(4 * default.tls).min(default.tls),
             answer: scaled(default.answer),
             watch_answer: scaled(default.watch_answer),
             body: scaled(default.body),

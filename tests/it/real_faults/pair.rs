@@ -1,6 +1,6 @@
 //! A kube-apiserver and an etcd of the trial's own, which it may harm.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,9 +14,10 @@ use tokio::time::timeout;
 use tower::util::BoxCloneSyncService;
 
 use crate::bed::Stack;
+use crate::ports::free_ports;
 
-/// From the command until it is done; the script itself gives up after a minute.
-const ANSWER: Duration = Duration::from_secs(90);
+/// From the command until it is done; the script itself gives up sooner.
+const ANSWER: Duration = Duration::from_secs(200);
 
 /// A running pair. It ends when this is dropped, and also when this process is killed: the script that runs it sees its
 /// standard input close.
@@ -34,7 +35,8 @@ impl Pair {
     /// Starts both from the folder `bin`, kube-apiserver with these flags beside its own, and waits until they are ready.
     pub(super) async fn start_with(bin: &Path, flags: &[&str]) -> Self {
         let state = tempfile::tempdir().unwrap();
-        let port = free_ports();
+        // It may be away for a while, and has its ports again then.
+        let port = free_ports(3);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("real/real");
         let mut script = Command::new("bash")
             .arg(script)
@@ -117,17 +119,4 @@ impl Pair {
 async fn answer(output: &mut Lines<BufReader<ChildStdout>>) -> String {
     let line = async { Ok::<_, BoxError>(output.next_line().await?.ok_or("the script ended")?) };
     timeout(ANSWER, line).await.expect("the script answers in time").expect("the script answers")
-}
-
-/// The first of three neighbouring ports that were free a moment ago.
-fn free_ports() -> u16 {
-    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    for _ in 0..100 {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if port < u16::MAX - 2 && is_free(port + 1) && is_free(port + 2) {
-            return port;
-        }
-    }
-    panic!("no three neighbouring free ports on loopback");
 }

@@ -118,7 +118,7 @@ impl Witness {
         let handler = Arc::clone(&mirror);
         let registration = informer.add_handler(handler, HandlerConfig::default()).unwrap();
         informer.start();
-        informer.wait_synced(Duration::from_secs(60)).await.unwrap();
+        informer.wait_synced(Duration::from_secs(120)).await.unwrap();
         registration.wait_synced().await.unwrap();
         Self { name, informer, mirror, failures, _registration: registration }
     }

@@ -1,5 +1,6 @@
 //! Someone who changes things while others watch.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -10,13 +11,15 @@ use kubestrata_codec::{Client as _, ClientError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::NAMESPACE;
 use crate::bed::Stack;
 
 /// One request. A server whose etcd stands still answers late or never.
 const REQUEST: Duration = Duration::from_secs(5);
+/// One request to a server that is well, on a machine that does much else.
+const WELL: Duration = Duration::from_secs(60);
 
 /// A kind with something to change in it.
 pub(super) trait Plain:
@@ -81,67 +84,83 @@ impl<K: Plain> Writer<K> {
     }
 
     pub(super) async fn create(&mut self) {
-        self.try_create().await.expect("the server is well");
+        self.try_create(WELL).await.expect("the server is well");
     }
 
     pub(super) async fn update(&mut self) {
-        self.try_update().await.expect("the server is well");
+        self.try_update(WELL).await.expect("the server is well");
     }
 
     pub(super) async fn delete(&mut self) {
-        self.try_delete().await.expect("the server is well");
+        self.try_delete(WELL).await.expect("the server is well");
     }
 
     /// Deletes the oldest object and makes another of its name.
     pub(super) async fn recreate(&mut self) {
         let number = self.there.remove(0);
-        self.remove(number).await.expect("the server is well");
-        self.put(number).await.expect("the server is well");
+        self.remove(number, WELL).await.expect("the server is well");
+        self.put(number, WELL).await.expect("the server is well");
         self.there.push(number);
     }
 
     /// Changes things for a while, whether the server likes it or not.
     pub(super) async fn writes_for(&mut self, duration: Duration) {
-        let end = Instant::now() + duration;
-        while Instant::now() < end {
-            let result = match self.next % 3 {
-                0 => self.try_delete().await,
-                1 => self.try_update().await,
-                _ => self.try_create().await,
-            };
-            if result.is_err() {
-                // What became of it is not known, and need not be: what the server has in the end is the truth.
-                sleep(Duration::from_millis(100)).await;
-                self.next += 1;
-                self.refused += 1;
+        self.writes_during(sleep(duration)).await;
+    }
+
+    /// The same, until something else is done.
+    pub(super) async fn writes_during(&mut self, other: impl Future<Output = ()>) {
+        let over = Cell::new(false);
+        let other = async {
+            other.await;
+            over.set(true);
+        };
+        let writes = async {
+            while !over.get() {
+                self.write().await;
             }
+        };
+        tokio::join!(other, writes);
+    }
+
+    async fn write(&mut self) {
+        let result = match self.next % 3 {
+            0 => self.try_delete(REQUEST).await,
+            1 => self.try_update(REQUEST).await,
+            _ => self.try_create(REQUEST).await,
+        };
+        if result.is_err() {
+            // What became of it is not known, and need not be: what the server has in the end is the truth.
+            sleep(Duration::from_millis(100)).await;
+            self.next += 1;
+            self.refused += 1;
         }
     }
 
-    async fn try_create(&mut self) -> Result<(), Refused> {
+    async fn try_create(&mut self, limit: Duration) -> Result<(), Refused> {
         self.next += 1;
         let number = self.next;
-        self.put(number).await?;
+        self.put(number, limit).await?;
         self.there.push(number);
         Ok(())
     }
 
-    async fn try_update(&mut self) -> Result<(), Refused> {
+    async fn try_update(&mut self, limit: Duration) -> Result<(), Refused> {
         self.next += 1;
         let number = self.there[self.next % self.there.len()];
         let (key, patch) = (key(number), K::patch(self.next));
         let patched = self.stack.patch::<K>(&key, PatchKind::Merge, &patch);
-        timeout(REQUEST, patched).await.map_err(|_| Refused::Late)??;
+        timeout(limit, patched).await.map_err(|_| Refused::Late)??;
         Ok(())
     }
 
-    async fn try_delete(&mut self) -> Result<(), Refused> {
+    async fn try_delete(&mut self, limit: Duration) -> Result<(), Refused> {
         self.next += 1;
         let number = self.there.remove(0);
-        self.remove(number).await
+        self.remove(number, limit).await
     }
 
-    async fn put(&self, number: usize) -> Result<(), Refused> {
+    async fn put(&self, number: usize, limit: Duration) -> Result<(), Refused> {
         let key = key(number);
         let metadata = ObjectMeta {
             name: Some(key.name().to_owned()),
@@ -149,15 +168,15 @@ impl<K: Plain> Writer<K> {
             ..ObjectMeta::default()
         };
         let object = K::plain(metadata);
-        timeout(REQUEST, self.stack.create(&object)).await.map_err(|_| Refused::Late)??;
+        timeout(limit, self.stack.create(&object)).await.map_err(|_| Refused::Late)??;
         Ok(())
     }
 
-    async fn remove(&mut self, number: usize) -> Result<(), Refused> {
+    async fn remove(&mut self, number: usize, limit: Duration) -> Result<(), Refused> {
         let key = key(number);
         let options = DeleteOptions::default();
         let deleted = self.stack.delete::<K>(&key, options);
-        timeout(REQUEST, deleted).await.map_err(|_| Refused::Late)??;
+        timeout(limit, deleted).await.map_err(|_| Refused::Late)??;
         self.gone += 1;
         Ok(())
     }
