@@ -16,7 +16,7 @@ pub(super) fn authorization(seen: &Seen) -> &str {
     seen.headers.get("authorization").map_or("", |value| value.to_str().unwrap())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn credentials_become_headers() {
     for (auth, want) in [
         (Auth::none(), ""),
@@ -32,7 +32,7 @@ async fn credentials_become_headers() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn impersonation_becomes_headers() {
     let mut config = Config::in_process();
     config.impersonate = Some(Impersonation {
@@ -74,7 +74,7 @@ async fn a_token_file_is_read_again() {
     assert_eq!(call().await, "Bearer two");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refused_token_is_renewed_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
@@ -97,7 +97,7 @@ async fn a_refused_token_is_renewed_once() {
     assert_eq!(log.len(), 4);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_missing_token_file_is_named() {
     let config = Config::in_process().auth(Auth::token_file("/no/such/token"));
     let (transport, log) = over(config, |_| async { json(pod("a", 1)) });
@@ -189,7 +189,7 @@ impl Drop for Opened<'_> {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_token_file_has_a_size() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
@@ -207,7 +207,7 @@ async fn a_token_file_has_a_size() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nobody_is_acted_as_without_a_name() {
     let mut config = Config::in_process();
     config.impersonate =
@@ -220,7 +220,7 @@ async fn nobody_is_acted_as_without_a_name() {
 }
 
 /// client-go's round trippers.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_keeps_what_it_says_itself() {
     use tower::Layer as _;
     let mut config = Config::in_process().auth(Auth::token_file("/no/such/token"));
@@ -259,7 +259,7 @@ async fn a_request_keeps_what_it_says_itself() {
 }
 
 /// The layer in a stack that is not ours: another body, and boxed errors.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn credentials_fit_a_foreign_stack() {
     use http_body_util::Full;
     use tower::{Layer as _, Service as _};

@@ -80,8 +80,11 @@ async fn certificates_rotate_under_load_without_a_failed_request() {
     shown(&second).await;
     // Another authority: first trusted beside the old one, then the server and we change, then it is alone. In between
     // the file is not there at all.
+    let before = server.log.last().connection;
     write(folder.path(), "ca.crt", &format!("{}{}", old.pem(), new.pem()));
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // The old one alone may have been read a moment ago, and is used until this is.
+    let other = || server.log.last().connection > before;
+    until("the new authority is trusted", other).await;
     server.show(&new.server(&["127.0.0.1"], |_| {}));
     write_pair(&folder, &third);
     shown(&third).await;
