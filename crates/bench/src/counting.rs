@@ -3,53 +3,65 @@
 #![expect(unsafe_code, reason = "an allocator cannot be implemented without")]
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::cell::Cell;
 
-/// Passes everything on to another allocator. While [`counted`] runs, it counts what all threads ask for.
+/// Passes everything on to another allocator. While [`counted`] runs, it counts what that thread asks for.
 pub(crate) struct Counting<A>(pub(crate) A);
 
-// Relaxed throughout: nothing but the counts themselves is read through them, by the thread that started the counting.
-static ON: AtomicBool = AtomicBool::new(false);
-static CALLS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static FREED: AtomicU64 = AtomicU64::new(0);
-static PEAK: AtomicU64 = AtomicU64::new(0);
-
-/// What was asked for during [`counted`].
+/// What was asked for during [`counted`], by its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocated {
     /// Calls that gave memory, growth in place included.
     pub(crate) calls: u64,
-    /// Bytes that they gave; growth counts with what it adds.
+    /// Bytes that they gave; a block that grows counts anew.
     pub(crate) bytes: u64,
-    /// The most that was held at one time, of what was given during the count.
+    /// The most that was held at one time beyond what was held at the start.
     pub(crate) peak: u64,
 }
 
-/// Counts the allocations of `work`. One count at a time.
+/// The counts of a thread, while it counts.
+#[derive(Clone, Copy)]
+struct Counts {
+    calls: u64,
+    bytes: u64,
+    live: i64,
+    peak: i64,
+}
+
+thread_local! {
+    // Of its own for each thread: what other threads do meanwhile is not the work's.
+    static COUNTS: Cell<Option<Counts>> = const { Cell::new(None) };
+}
+
+/// Counts the allocations of `work` on this thread. Counts within counts are not meant.
 pub(crate) fn counted<R>(work: impl FnOnce() -> R) -> (R, Allocated) {
-    for counter in [&CALLS, &BYTES, &FREED, &PEAK] {
-        counter.store(0, Ordering::Relaxed);
-    }
-    ON.store(true, Ordering::Relaxed);
+    COUNTS.set(Some(Counts { calls: 0, bytes: 0, live: 0, peak: 0 }));
     let result = work();
-    ON.store(false, Ordering::Relaxed);
-    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    (result, Allocated { calls: read(&CALLS), bytes: read(&BYTES), peak: read(&PEAK) })
+    let Counts { calls, bytes, peak, .. } = COUNTS.take().expect("only this function ends a count");
+    (result, Allocated { calls, bytes, peak: peak.unsigned_abs() })
+}
+
+fn change(what: impl FnOnce(&mut Counts)) {
+    // A thread that ends has no counts any more.
+    let _ = COUNTS.try_with(|cell| {
+        if let Some(mut counts) = cell.get() {
+            what(&mut counts);
+            cell.set(Some(counts));
+        }
+    });
 }
 
 fn gave(bytes: usize) {
-    if ON.load(Ordering::Relaxed) {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        let given = BYTES.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        PEAK.fetch_max(given.saturating_sub(FREED.load(Ordering::Relaxed)), Ordering::Relaxed);
-    }
+    change(|counts| {
+        counts.calls += 1;
+        counts.bytes += bytes as u64;
+        counts.live += bytes as i64;
+        counts.peak = counts.peak.max(counts.live);
+    });
 }
 
 fn took(bytes: usize) {
-    if ON.load(Ordering::Relaxed) {
-        FREED.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
+    change(|counts| counts.live -= bytes as i64);
 }
 
 // SAFETY: every method does what the inner allocator's method of the same name does, with the same arguments.
@@ -83,15 +95,36 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use std::hint::black_box;
+
+    use super::{Allocated, counted};
 
     #[test]
     fn counts_what_is_given_and_held() {
+        let earlier = black_box(vec![0_u8; 4000]);
         let (_, seen) = counted(|| {
-            drop(vec![0_u8; 1000]);
-            vec![0_u8; 500]
+            drop(black_box(vec![0_u8; 1000]));
+            let kept = black_box(vec![0_u8; 500]);
+            drop(earlier);
+            kept
         });
-        // Other tests may allocate meanwhile.
-        assert!(seen.calls >= 2 && seen.bytes >= 1500 && seen.peak >= 1000, "{seen:?}");
+        assert_eq!(seen, Allocated { calls: 2, bytes: 1500, peak: 1000 });
+    }
+
+    #[test]
+    fn other_threads_do_not_count() {
+        let (counting, counted_at_last) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                counting.wait();
+                drop(black_box(vec![0_u8; 1000]));
+                counted_at_last.wait();
+            });
+            let (_, seen) = counted(|| {
+                counting.wait();
+                counted_at_last.wait();
+            });
+            assert_eq!(seen.bytes, 0, "{seen:?}");
+        });
     }
 }
