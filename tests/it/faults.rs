@@ -25,12 +25,15 @@ const SCALE: &str = "KUBESTRATA_FAULTS_SCALE";
 const PRINT: &str = "KUBESTRATA_FAULTS_PRINT";
 /// Only cases with this text in their name, which is as in `freeze, read, HTTP/2, TLS`.
 const ONLY: &str = "KUBESTRATA_FAULTS_ONLY";
-/// By what deadlines are longer, and how many cases run at a time: they wait most of the time, and must not make each other
-/// slow. Those that may have suffered from what else the machine does run again, and must be right in the end.
-const ROUNDS: [(u32, usize); 3] = [(1, 64), (4, 16), (10, 4)];
+/// Cases at a time: they wait most of the time, and must not make each other slow.
+const AT_A_TIME: usize = 64;
+/// Those that may have suffered from what else the machine does have so many times longer deadlines the second time, and so
+/// few others beside them.
+const PATIENCE: u32 = 4;
+const AT_A_TIME_AGAIN: usize = 16;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let limit = ROUNDS.map(|(patience, _)| 6 * case_limit(patient(patience))).iter().sum();
+    let limit = 4 * case_limit(scale()) + 12 * case_limit(patient(scale()));
     vec![single_within("faults::table", limit, || (), || Box::pin(table()))]
 }
 
@@ -38,9 +41,8 @@ fn scale() -> u32 {
     std::env::var(SCALE).ok().map_or(rows::SCALE, |text| text.parse().expect("a number"))
 }
 
-/// The scale at which deadlines are so many times longer.
-fn patient(patience: u32) -> u32 {
-    (scale() / patience).max(1)
+fn patient(scale: u32) -> u32 {
+    (scale / PATIENCE).max(1)
 }
 
 /// What no case exceeds; the longest deadline is that of a whole answer.
@@ -50,6 +52,7 @@ fn case_limit(scale: u32) -> Duration {
 
 /// Runs every case, and fails with every one that is not as it should be.
 async fn table() {
+    let ground = Ground::start(scale()).await;
     let cases = ROWS.iter().flat_map(|row| {
         let all = Way::ALL.into_iter().flat_map(|way| Task::ALL.map(|task| (task, way)));
         all.filter(|(task, way)| row.fits(*task, *way)).map(move |(task, way)| Case {
@@ -59,15 +62,19 @@ async fn table() {
         })
     });
     let only = std::env::var(ONLY).unwrap_or_default();
-    let cases = cases.filter(|case| case.to_string().contains(&only)).collect();
-    let mut outcomes = run(cases, ROUNDS[0]).await;
-    for round in &ROUNDS[1..] {
-        let late = outcomes.extract_if(.., |(case, outcome)| may_be_late(case, outcome));
-        let late: Vec<Case> = late.map(|(case, _)| case).collect();
-        if late.is_empty() {
-            break;
+    let cases = cases.filter(|case| case.to_string().contains(&only));
+    let mut outcomes = run(&ground, cases.collect(), AT_A_TIME).await;
+    let again = outcomes.extract_if(.., |(case, outcome)| match case.problem(outcome) {
+        Some(problem @ Problem::Perhaps(_)) => {
+            println!("once more: {case}: {problem}");
+            true
         }
-        outcomes.extend(run(late, *round).await);
+        _ => false,
+    });
+    let again: Vec<Case> = again.map(|(case, _)| case).collect();
+    if !again.is_empty() {
+        let ground = Ground::start(patient(scale())).await;
+        outcomes.extend(run(&ground, again, AT_A_TIME_AGAIN).await);
     }
     let wrong: Vec<String> = outcomes.iter().filter_map(complaint).collect();
     if !wrong.is_empty() || std::env::var_os(PRINT).is_some() {
@@ -76,17 +83,9 @@ async fn table() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), outcomes.len(), wrong.join("\n"));
 }
 
-async fn run(cases: Vec<Case>, (patience, at_a_time): (u32, usize)) -> Vec<(Case, Outcome)> {
-    let ground = Ground::start(patient(patience)).await;
-    let all = stream::iter(cases).map(async |case| (case, case.run(&ground).await));
+async fn run(ground: &Ground, cases: Vec<Case>, at_a_time: usize) -> Vec<(Case, Outcome)> {
+    let all = stream::iter(cases).map(async |case| (case, case.run(ground).await));
     all.buffer_unordered(at_a_time).collect().await
-}
-
-/// Whether something is wrong, and the machine may be at fault.
-fn may_be_late(case: &Case, outcome: &Outcome) -> bool {
-    let Some(problem @ Problem::Perhaps(_)) = case.problem(outcome) else { return false };
-    println!("once more: {case}: {problem}");
-    true
 }
 
 fn complaint((case, outcome): &(Case, Outcome)) -> Option<String> {

@@ -15,7 +15,9 @@ mod lost;
 mod put;
 mod quantity;
 mod ser;
+pub(crate) mod utf8;
 pub(crate) mod value;
+mod walk;
 pub(crate) mod wire;
 pub(crate) mod writer;
 

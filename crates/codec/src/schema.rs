@@ -120,6 +120,9 @@ pub fn resources() -> &'static [Resource] {
     &builtin::RESOURCES
 }
 
+/// How deep messages are inlined in each other; the generator of the table refuses more.
+pub(crate) const INLINED_MAX: usize = 2;
+
 /// The fields of one message.
 pub struct Message {
     name: &'static str,
@@ -128,7 +131,7 @@ pub struct Message {
     slots: &'static [u8],
     /// By place on the wire, inlined messages unfolded: the way to the field, as positions counted from one, through
     /// inlined messages.
-    ways: &'static [[u8; 3]],
+    ways: &'static [[u8; INLINED_MAX + 1]],
     /// By [`hash`] of the JSON name: the place of its field, or of any other.
     index: &'static [u8],
     /// Makes the hashes of the names differ.
@@ -215,7 +218,7 @@ impl Message {
 
     /// The field at the end of a way.
     #[inline]
-    fn follow(&self, path: [u8; 3]) -> &'static Field {
+    fn follow(&self, path: [u8; INLINED_MAX + 1]) -> &'static Field {
         let first = &self.fields[usize::from(path[0]) - 1];
         // Hardly any field is in an inlined message.
         if path[1] == 0 { first } else { first.follow(&path[1..]) }

@@ -11,10 +11,12 @@ use serde::forward_to_deserialize_any;
 use super::access::{Access, Key, Shape};
 use super::error::{Error, Problem};
 use super::value::{Source, Text, Value};
+use super::wire::Wire;
+use crate::schema::Type;
 
-impl<'de> Value<'de, '_> {
+impl Value<'_, '_> {
     #[cold]
-    fn mismatch(&self, expected: &dyn serde::de::Expected) -> Error {
+    pub(super) fn mismatch(&self, expected: &dyn serde::de::Expected) -> Error {
         let unexpected = match &self.source {
             Source::Bool(value) => Unexpected::Bool(*value),
             Source::Unsigned(_) | Source::Signed(_) => Unexpected::Unsigned(0),
@@ -26,22 +28,6 @@ impl<'de> Value<'de, '_> {
             _ => Unexpected::Map,
         };
         Error::invalid_type(unexpected, expected).or_at(Self::offset(self.context, &self.source))
-    }
-
-    /// Walks a list or an object; one of the two, if only that is wanted.
-    fn visit_inside<V: Visitor<'de>>(
-        &mut self,
-        wanted: Option<Shape>,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        let mut access = Access::inside(self);
-        match access.enter(self)? {
-            Shape::Scalar => Err(self.mismatch(&visitor)),
-            Shape::List if wanted != Some(Shape::Object) => visitor.visit_seq(&mut access),
-            Shape::Object if wanted != Some(Shape::List) => visitor.visit_map(&mut access),
-            Shape::List => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
-            Shape::Object => Err(Error::invalid_type(Unexpected::Map, &visitor)),
-        }
     }
 }
 
@@ -81,7 +67,14 @@ impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
                 self.resolve_json()?;
                 self.deserialize_any(visitor)
             }
-            _ => self.visit_inside(None, visitor),
+            _ => {
+                let (shape, mut access) = Access::begin_any(self)?;
+                match shape {
+                    Shape::Scalar => Err(self.mismatch(&visitor)),
+                    Shape::List => visitor.visit_seq(&mut access),
+                    Shape::Object => visitor.visit_map(&mut access),
+                }
+            }
         }
     }
 
@@ -94,7 +87,8 @@ impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
             return visitor.visit_borrowed_str(text);
         }
         self.resolve_json()?;
-        match self.source {
+        match &self.source {
+            Source::Text(Text::Stamp(stamp)) => visitor.visit_str(stamp.as_str()),
             Source::Text(_) => visit_text(self.take_text(), visitor),
             _ => Err(self.mismatch(&visitor)),
         }
@@ -113,6 +107,9 @@ impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if let Source::Wire(Type::Bool, Wire::Varint(value)) = self.source {
+            return visitor.visit_bool(value != 0);
+        }
         self.resolve_json()?;
         match self.source {
             Source::Bool(value) => visitor.visit_bool(value),
@@ -121,6 +118,12 @@ impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if let Some(value) = self.plain_integer() {
+            return match u64::try_from(value) {
+                Ok(value) => visitor.visit_u64(value),
+                Err(_) => visitor.visit_i64(value),
+            };
+        }
         self.resolve_json()?;
         match self.source {
             Source::Unsigned(value) => visitor.visit_u64(value),
@@ -136,11 +139,19 @@ impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.visit_inside(Some(Shape::List), visitor)
+        let mut begun = Access::begin(self, Shape::List, &visitor);
+        match begun {
+            Ok(ref mut access) => visitor.visit_seq(access),
+            Err(error) => Err(error),
+        }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.visit_inside(Some(Shape::Object), visitor)
+        let mut begun = Access::begin(self, Shape::Object, &visitor);
+        match begun {
+            Ok(ref mut access) => visitor.visit_map(access),
+            Err(error) => Err(error),
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -170,11 +181,10 @@ impl<'de> serde::Deserializer<'de> for &mut Value<'de, '_> {
         if let Source::Text(_) = self.source {
             return visitor.visit_enum(Variant::Unit(self));
         }
-        let mut access = Access::inside(self);
-        match access.enter(self)? {
-            Shape::Object => visitor.visit_enum(Variant::Entry(&mut access)),
-            Shape::List => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
-            Shape::Scalar => Err(self.mismatch(&visitor)),
+        let mut begun = Access::begin(self, Shape::Object, &visitor);
+        match begun {
+            Ok(ref mut access) => visitor.visit_enum(Variant::Entry(access)),
+            Err(error) => Err(error),
         }
     }
 

@@ -10,10 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Options;
 use super::error::{Error, Problem};
-use super::forms::{self, Stamp, ZERO_TIME};
+use super::forms::{self, Stamp};
+use super::utf8::utf8;
 use super::wire::{self, Fault, Malformed, Wire};
 use crate::envelope;
-use crate::schema::{self, Message, Type};
+use crate::schema::{self, Field, Message, Type};
 
 /// What one decode shares among its values.
 #[derive(Debug)]
@@ -24,8 +25,6 @@ pub(crate) struct Context<'c> {
     pub(crate) options: Options<'c>,
     pub(super) unknown: Cell<usize>,
     pub(super) ignored: Cell<usize>,
-    /// Whether the field given out last is a pointer in Go.
-    pub(super) pointer: Cell<bool>,
     /// Look at the order of a message's fields before the first of them is given out.
     pub(super) careful: bool,
     /// Fields were found out of order when it was too late to be careful.
@@ -40,7 +39,6 @@ impl<'c> Context<'c> {
             options: *options,
             unknown: Cell::new(0),
             ignored: Cell::new(0),
-            pointer: Cell::new(false),
             careful: false,
             disorder: Cell::new(false),
         }
@@ -151,7 +149,21 @@ pub(crate) enum Source<'de, 'c> {
 pub(crate) struct Value<'de, 'c> {
     pub(super) context: &'c Context<'c>,
     pub(super) depth: u16,
+    /// Where it is in what holds it.
+    pub(super) place: Place<'de>,
     pub(super) source: Source<'de, 'c>,
+}
+
+/// Where a value is in what holds it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'de> {
+    Field(&'static Field),
+    /// The field that names the version or the kind, which no message has.
+    Lead(&'static str),
+    Index(usize),
+    Key(&'de [u8]),
+    /// The top, and keys of JSON text, which errors do not name.
+    Unnamed,
 }
 
 impl<'de, 'c> Value<'de, 'c> {
@@ -160,7 +172,8 @@ impl<'de, 'c> Value<'de, 'c> {
         message: &'static Message,
         bytes: &'de [u8],
     ) -> Self {
-        Self { context, depth: 0, source: Source::Object(message, bytes, Lead::Options) }
+        let source = Source::Object(message, bytes, Lead::Options);
+        Self { context, depth: 0, place: Place::Unnamed, source }
     }
 
     pub(crate) fn into_source(self) -> Source<'de, 'c> {
@@ -207,8 +220,18 @@ impl<'de, 'c> Value<'de, 'c> {
             Source::Wire(Type::Text, Wire::Bytes(bytes))
                 if bytes.len() <= self.context.options.string_bytes =>
             {
-                std::str::from_utf8(bytes).ok()
+                utf8(bytes)
             }
+            _ => None,
+        }
+    }
+
+    /// A number as it stands in the input.
+    #[inline]
+    pub(super) fn plain_integer(&self) -> Option<i64> {
+        match self.source {
+            Source::Wire(Type::Int32, Wire::Varint(value)) => Some(i64::from(int32(value))),
+            Source::Wire(Type::Int64, Wire::Varint(value)) => Some(value.cast_signed()),
             _ => None,
         }
     }
@@ -269,7 +292,11 @@ impl<'de, 'c> Value<'de, 'c> {
     pub(super) fn says_nothing(&self) -> bool {
         match &self.source {
             Source::Text(_) | Source::Null => true,
-            Source::Wire(ty, wire) => !self.context.pointer.get() && is_blank(*ty, *wire, 0),
+            // What is in a list or a map is there, zero or not.
+            Source::Wire(ty, wire) => {
+                matches!(self.place, Place::Field(field) if !field.is_pointer())
+                    && is_blank(*ty, *wire, 0)
+            }
             Source::List(ty, _) => {
                 ty.message().is_some_and(|message| std::ptr::eq(message, schema::managed_fields()))
             }
@@ -309,8 +336,7 @@ pub(crate) fn resolve<'de, 'c>(
 ) -> Result<Source<'de, 'c>, Error> {
     let bytes = match (ty, wire) {
         (Type::Bool, Wire::Varint(value)) => return Ok(Source::Bool(value != 0)),
-        // A negative int32 travels with the sign extended to 64 bits; Go cuts off what is above.
-        (Type::Int32, Wire::Varint(value)) => return Ok(integer(i64::from(value as i32))),
+        (Type::Int32, Wire::Varint(value)) => return Ok(integer(i64::from(int32(value)))),
         (Type::Int64, Wire::Varint(value)) => return Ok(integer(value.cast_signed())),
         (Type::Double, Wire::Fixed64(bits)) => return Ok(number(f64::from_bits(bits))),
         (Type::Double, Wire::Varint(0)) => return Ok(Source::Unsigned(0)),
@@ -334,7 +360,7 @@ pub(crate) fn resolve<'de, 'c>(
         },
         Type::List(_) => {
             let element = ty.message().and_then(|message| message.fields().first());
-            let element = element.map_or(Type::Text, schema::Field::ty);
+            let element = element.map_or(Type::Text, Field::ty);
             let run = Run::gather(bytes, 1, element).map_err(|fault| context.fault(fault))?;
             Ok(Source::List(element, run))
         }
@@ -348,6 +374,11 @@ fn text<'de, 'c>(bytes: &'de [u8]) -> Text<'de, 'c> {
         std::borrow::Cow::Borrowed(text) => Text::Input(text),
         std::borrow::Cow::Owned(text) => Text::Made(text),
     }
+}
+
+/// A negative int32 travels with the sign extended to 64 bits; Go cuts off what is above.
+fn int32(value: u64) -> i32 {
+    value as i32
 }
 
 /// As serde_json shows integers: unsigned unless negative.
@@ -374,23 +405,25 @@ fn special<'de, 'c>(
     ty: Type,
     bytes: &'de [u8],
 ) -> Result<Source<'de, 'c>, Error> {
-    let parts = Parts::read(bytes, ty.into()).map_err(|fault| context.fault(fault))?;
     let range = || context.error(Problem::Range, bytes);
-    Ok(match ty {
-        Type::Time | Type::MicroTime if bytes.is_empty() => Source::Null,
-        Type::Time | Type::MicroTime => match parts.time(ty) {
+    if let Type::Time | Type::MicroTime = ty {
+        let time = forms::read_time(bytes, ty).map_err(|fault| context.fault(fault))?;
+        return Ok(match time {
             None => Source::Null,
             Some((seconds, nanos)) => {
                 let micros = (ty == Type::MicroTime).then_some(nanos / 1000);
                 Source::Text(Text::Stamp(forms::time(seconds, micros).ok_or_else(range)?))
             }
-        },
+        });
+    }
+    let parts = Parts::read(bytes, ty.into()).map_err(|fault| context.fault(fault))?;
+    Ok(match ty {
         Type::Quantity => match parts.bytes(1) {
             None | Some([]) => Source::Text(Text::Input("0")),
             Some(quantity) => Source::Text(text(quantity)),
         },
         Type::IntOrString => match parts.number(1) {
-            0 => integer(i64::from(parts.number(2) as i32)),
+            0 => integer(i64::from(int32(parts.number(2)))),
             1 => Source::Text(text(parts.bytes(3).unwrap_or_default())),
             _ => return Err(range()),
         },
@@ -498,21 +531,10 @@ impl<'a> Parts<'a> {
             _ => None,
         }
     }
-
-    /// Seconds and nanoseconds; `None` for Go's zero time, the year 1, which JSON shows as null.
-    pub(crate) fn time(&self, ty: Type) -> Option<(i64, u32)> {
-        let seconds = self.number(1).cast_signed();
-        let nanos = match ty {
-            Type::MicroTime => u32::try_from(self.number(2)).unwrap_or_default().min(999_999_999),
-            // A `Time` has whole seconds, and Go does not read what else is there.
-            _ => 0,
-        };
-        (seconds != ZERO_TIME || nanos >= 1000).then_some((seconds, nanos))
-    }
 }
 
 /// The entries of one field, in place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Run<'de> {
     /// From the first entry on; entries of other fields are passed over.
     rest: &'de [u8],
@@ -529,6 +551,23 @@ impl<'de> Run<'de> {
     pub(crate) fn take(rest: &mut &'de [u8], number: usize, ty: Type) -> Result<Self, Fault> {
         let mut run = Self::new(rest, number, ty);
         let mut after = *rest;
+        // Most elements are short, and begin with the same byte; one that is not may follow.
+        if let [tag @ ..0x80, ..] = after
+            && tag & 7 == 2
+            && !run.can_pack
+        {
+            while let [next, length @ ..0x80, tail @ ..] = after
+                && next == tag
+                && let Some(behind) = tail.get(usize::from(*length)..)
+            {
+                run.left += 1;
+                after = behind;
+            }
+            *rest = after;
+            if after.first() != Some(tag) {
+                after = &[];
+            }
+        }
         while !after.is_empty() {
             let (next, wire) = wire::entry(&mut after)?;
             if next != number {
@@ -569,7 +608,21 @@ impl<'de> Run<'de> {
         }
     }
 
+    #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Wire<'de>>, Fault> {
+        if !self.can_pack
+            && let Some((number, wire, rest)) = wire::short_entry(self.rest)
+            && number == self.number
+        {
+            self.rest = rest;
+            self.left = self.left.saturating_sub(1);
+            return Ok(Some(wire));
+        }
+        self.next_in_general()
+    }
+
+    #[inline(never)]
+    fn next_in_general(&mut self) -> Result<Option<Wire<'de>>, Fault> {
         loop {
             if !self.packed.is_empty() {
                 self.left = self.left.saturating_sub(1);

@@ -11,6 +11,18 @@ pub(crate) enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Wire<'_> {
+    /// A zero, or nothing.
+    #[inline]
+    pub(super) fn is_zero(self) -> bool {
+        match self {
+            Self::Varint(value) | Self::Fixed64(value) => value == 0,
+            Self::Fixed32(value) => value == 0,
+            Self::Bytes(bytes) => bytes.is_empty(),
+        }
+    }
+}
+
 /// What is wrong with the wire, small enough to be handed out of the innermost loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Malformed {
@@ -125,7 +137,35 @@ pub(crate) fn short_entry(rest: &[u8]) -> Option<(usize, Wire<'_>, &[u8])> {
     }
 }
 
-/// The same in general.
+/// An entry of any usual form, and what is behind it: tag, number and length take at most two bytes each. `None` if it is
+/// any other.
+#[inline]
+pub(super) fn usual_entry(rest: &[u8]) -> Option<(usize, Wire<'_>, &[u8])> {
+    let (tag, rest) = usual_varint(rest)?;
+    let (value, rest) = usual_varint(rest)?;
+    let number = tag >> 3;
+    match tag & 7 {
+        0 => Some((number, Wire::Varint(value as u64), rest)),
+        2 => {
+            let (head, tail) = rest.split_at_checked(value)?;
+            Some((number, Wire::Bytes(head), tail))
+        }
+        _ => None,
+    }
+}
+
+#[inline]
+fn usual_varint(rest: &[u8]) -> Option<(usize, &[u8])> {
+    match rest {
+        [byte @ ..0x80, rest @ ..] => Some((usize::from(*byte), rest)),
+        [low, high @ ..0x80, rest @ ..] => {
+            Some((usize::from(*low & 0x7f) | usize::from(*high) << 7, rest))
+        }
+        _ => None,
+    }
+}
+
+/// An entry of any form.
 #[inline(never)]
 fn any_entry<'a>(rest: &mut &'a [u8]) -> Result<(usize, Wire<'a>), Fault> {
     let start = *rest;

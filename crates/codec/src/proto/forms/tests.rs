@@ -23,6 +23,40 @@ fn times_are_written_as_go_writes_them() {
 }
 
 #[test]
+fn every_day_of_the_calendar_has_its_date() {
+    let (first, last) = (days(0, 1, 1), days(9999, 12, 31));
+    assert_eq!((civil(first), civil(last)), (Some((0, 1, 1)), Some((9999, 12, 31))));
+    assert_eq!(civil(first - 1), None);
+    let mut before = (0, 1, 0);
+    for day in first..=last {
+        let date = civil(day).unwrap();
+        assert!(before < date, "{before:?}, {date:?}");
+        assert_eq!(days(date.0.into(), date.1.into(), date.2.into()), day);
+        before = date;
+    }
+}
+
+#[test]
+fn times_are_read_as_go_reads_them() {
+    for (bytes, time, micro) in [
+        (&b""[..], None, None),
+        (b"\x08\x05\x10\x00", Some((5, 0)), Some((5, 0))),
+        (b"\x08\x05", Some((5, 0)), Some((5, 0))),
+        (b"\x10\xd0\x0f", Some((0, 0)), Some((0, 2000))),
+        // The last of each counts, in any order, and what is beyond them does not.
+        (b"\x10\x07\x08\x05\x08\x06\x18\x01", Some((6, 0)), Some((6, 7))),
+        (b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x00", Some((-1, 0)), Some((-1, 0))),
+        (b"\x08\x80\x92\xb8\xc3\x98\xfe\xff\xff\xff\x01\x10\x00", None, None),
+    ] {
+        assert_eq!(read_time(bytes, Type::Time), Ok(time), "{bytes:?}");
+        assert_eq!(read_time(bytes, Type::MicroTime), Ok(micro), "{bytes:?}");
+    }
+    for bytes in [&b"\x08"[..], b"\x0a\x00", b"\x08\x05\x12\x00", b"\x08\x05\x10"] {
+        assert!(read_time(bytes, Type::Time).is_err(), "{bytes:?}");
+    }
+}
+
+#[test]
 fn bytes_that_are_no_text_are_replaced_one_by_one() {
     assert_eq!(text(b"ok"), "ok");
     assert_eq!(text(b"a\xe4\xbd"), "a\u{fffd}\u{fffd}");
