@@ -58,8 +58,7 @@ impl<'de, 'c> Access<'de, 'c> {
         expected: &dyn serde::de::Expected,
     ) -> Result<Self, Error> {
         let (context, depth) = (outer.context, outer.depth + 1);
-        let value = Value { context, depth, place: Place::Unnamed, source: Source::Null };
-        // By far the most frequent: a message in a message, or a list.
+        // By far the most frequent: a message in a message, a list, or a map.
         match &outer.source {
             Source::Wire(Type::Nested(index), Wire::Bytes(bytes))
                 if wanted == Shape::Object
@@ -67,16 +66,30 @@ impl<'de, 'c> Access<'de, 'c> {
                     && depth <= context.options.depth =>
             {
                 let state = State::Message(Walk::usual(Message::at(*index), bytes));
-                return Ok(Self { state, value });
+                return Ok(Self { state, value: Value::before_first(context, depth) });
             }
             Source::List(ty, run) if wanted == Shape::List => {
-                return Ok(Self { state: State::List { ty: *ty, run: *run, index: 0 }, value });
+                let state = State::List { ty: *ty, run: *run, index: 0 };
+                return Ok(Self { state, value: Value::before_first(context, depth) });
+            }
+            Source::Map(ty, run) if wanted == Shape::Object => {
+                let state = State::Map { ty: *ty, run: *run };
+                return Ok(Self { state, value: Value::before_first(context, depth) });
             }
             _ => {}
         }
-        let mut access = Self { state: State::Closed, value };
-        match access.enter(outer)? {
-            shape if shape == wanted => Ok(access),
+        Self::begin_in_general(outer, wanted, expected)
+    }
+
+    #[inline(never)]
+    fn begin_in_general(
+        outer: &mut Value<'de, 'c>,
+        wanted: Shape,
+        expected: &dyn serde::de::Expected,
+    ) -> Result<Self, Error> {
+        let (shape, access) = Self::begin_any(outer)?;
+        match shape {
+            _ if shape == wanted => Ok(access),
             Shape::Scalar => Err(outer.mismatch(expected)),
             Shape::List => Err(Error::invalid_type(Unexpected::Seq, expected)),
             Shape::Object => Err(Error::invalid_type(Unexpected::Map, expected)),
@@ -85,13 +98,11 @@ impl<'de, 'c> Access<'de, 'c> {
 
     /// The same for whatever there is. Nothing is taken from a scalar.
     pub(super) fn begin_any(outer: &mut Value<'de, 'c>) -> Result<(Shape, Self), Error> {
-        let (context, depth) = (outer.context, outer.depth + 1);
-        let value = Value { context, depth, place: Place::Unnamed, source: Source::Null };
+        let value = Value::before_first(outer.context, outer.depth + 1);
         let mut access = Self { state: State::Closed, value };
         Ok((access.enter(outer)?, access))
     }
 
-    #[inline(never)]
     fn enter(&mut self, outer: &mut Value<'de, 'c>) -> Result<Shape, Error> {
         outer.resolve_json()?;
         match &mut outer.source {

@@ -176,6 +176,12 @@ impl<'de, 'c> Value<'de, 'c> {
         Self { context, depth: 0, place: Place::Unnamed, source }
     }
 
+    /// What a walk has before its first value. Made where it stays: a copy of it would wait for what was just written.
+    #[inline]
+    pub(super) fn before_first(context: &'c Context<'c>, depth: u16) -> Self {
+        Self { context, depth, place: Place::Unnamed, source: Source::Null }
+    }
+
     pub(crate) fn into_source(self) -> Source<'de, 'c> {
         self.source
     }
@@ -551,14 +557,15 @@ impl<'de> Run<'de> {
     pub(crate) fn take(rest: &mut &'de [u8], number: usize, ty: Type) -> Result<Self, Fault> {
         let mut run = Self::new(rest, number, ty);
         let mut after = *rest;
-        // Most elements are short, and begin with the same byte; one that is not may follow.
+        // Elements begin with the same byte, and most have less than 16 KiB; one that has more may follow.
         if let [tag @ ..0x80, ..] = after
             && tag & 7 == 2
             && !run.can_pack
         {
-            while let [next, length @ ..0x80, tail @ ..] = after
+            while let [next, tail @ ..] = after
                 && next == tag
-                && let Some(behind) = tail.get(usize::from(*length)..)
+                && let Some((length, tail)) = wire::usual_varint(tail)
+                && let Some(behind) = tail.get(length..)
             {
                 run.left += 1;
                 after = behind;
@@ -611,7 +618,7 @@ impl<'de> Run<'de> {
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Wire<'de>>, Fault> {
         if !self.can_pack
-            && let Some((number, wire, rest)) = wire::short_entry(self.rest)
+            && let Some((number, wire, rest)) = wire::usual_entry(self.rest)
             && number == self.number
         {
             self.rest = rest;

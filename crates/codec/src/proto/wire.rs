@@ -155,7 +155,7 @@ pub(super) fn usual_entry(rest: &[u8]) -> Option<(usize, Wire<'_>, &[u8])> {
 }
 
 #[inline]
-fn usual_varint(rest: &[u8]) -> Option<(usize, &[u8])> {
+pub(super) fn usual_varint(rest: &[u8]) -> Option<(usize, &[u8])> {
     match rest {
         [byte @ ..0x80, rest @ ..] => Some((usize::from(*byte), rest)),
         [low, high @ ..0x80, rest @ ..] => {
